@@ -7,11 +7,14 @@ on Linux), so /etc/hosts is left alone, and the port is one that was free.
 """
 
 import contextlib
+import functools
+import itertools
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -61,6 +64,18 @@ def free_port(hosts):
     raise LabError("no free port")
 
 
+@functools.cache
+def credentials(n):
+    """A TLS key and a certificate for node n: one subject for all nodes, as csync2's manual makes them."""
+    with tempfile.TemporaryDirectory() as directory:
+        key, certificate = Path(directory, "key"), Path(directory, "certificate")
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/O=csync2 laboratory",
+             "-set_serial", str(n), "-keyout", key, "-out", certificate],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)  # fmt: skip
+        return key.read_bytes(), certificate.read_bytes()
+
+
 class Server:
     """A running csync2 server; its sessions are its process group."""
 
@@ -91,10 +106,12 @@ class Server:
 class Lab:
     """Nodes 1..count below one directory. A context manager: at the end nothing runs."""
 
+    numbers = itertools.count()
+
     def __init__(self, base, count=2, tls=True, config=""):
         self.base, self.tls = Path(base), tls
-        pid = os.getpid()
-        self.hosts = {n: f"127.{64 + pid // 250 % 128}.{1 + pid % 250}.{n}" for n in range(1, count + 1)}
+        place = os.getpid() + 16381 * next(Lab.numbers)
+        self.hosts = {n: f"127.{64 + place // 250 % 128}.{1 + place % 250}.{n}" for n in range(1, count + 1)}
         self.port = free_port(self.hosts.values())
         self.servers = []
         self.base.mkdir(parents=True, exist_ok=True)
@@ -112,11 +129,9 @@ class Lab:
             + f"prefix tree {{\n{places}\n}}\n"
         )
         (self.etc(n) / "key").write_text("lab" * 20 + "\n")
-        # One subject for all nodes, a key for each: what csync2's manual makes.
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/O=csync2 laboratory",
-             "-keyout", self.etc(n) / "csync2_ssl_key.pem", "-out", self.etc(n) / "csync2_ssl_cert.pem"],
-            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)  # fmt: skip
+        key, certificate = credentials(n)
+        (self.etc(n) / "csync2_ssl_key.pem").write_bytes(key)
+        (self.etc(n) / "csync2_ssl_cert.pem").write_bytes(certificate)
 
     def tree(self, n):
         return self.base / "tree" / str(n)
@@ -138,8 +153,9 @@ class Lab:
         while self.servers:
             self.servers.pop().stop()
 
-    def argv(self, program, n, *arguments):
-        return [program, "-D", str(self.database(n)), "-N", self.hosts[n], "-p", str(self.port), *map(str, arguments)]
+    def argv(self, program, n, *arguments, port=None):
+        place = ["-D", self.database(n), "-N", self.hosts[n], "-p", port or self.port]
+        return [program, *map(str, place), *map(str, arguments)]
 
     def environment(self, n, extra=None):
         return dict(os.environ, CSYNC2_SYSTEM_DIR=str(self.etc(n)), **(extra or {}))
@@ -153,12 +169,12 @@ class Lab:
         except subprocess.TimeoutExpired as error:
             raise LabError(f"csync2 {' '.join(map(str, arguments))} of node {n} did not end within {seconds} s") from error
 
-    def serve(self, program, n, mode="-ii", *arguments, extra=None, prefix=()):
-        """Start the server of node n and wait until it listens."""
+    def serve(self, program, n, mode="-ii", port=None, extra=None, prefix=()):
+        """Start the server of node n (at a port of its own, behind a proxy) and wait until it listens."""
         log = self.base / f"server{n}.log"
         with open(log, "wb") as output:
             process = subprocess.Popen(
-                [*prefix, *self.argv(program, n, mode, *arguments)], env=self.environment(n, extra),
+                [*prefix, *self.argv(program, n, mode, port=port)], env=self.environment(n, extra),
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)  # fmt: skip
         server = Server(process, log)
         self.servers.append(server)
@@ -166,7 +182,7 @@ class Lab:
         def ready():
             if process.poll() is not None:
                 raise LabError(f"the server of node {n} ended at once: {server.text()}")
-            return listening(self.hosts[n], self.port)
+            return listening(self.hosts[n], port or self.port)
 
         wait_for(ready, 10, f"the server of node {n}")
         return server

@@ -1,0 +1,99 @@
+"""What stands between two nodes, or in the place of one: a proxy that can meddle, and a scripted peer."""
+
+import contextlib
+import socket
+import struct
+import threading
+
+
+class Cut(Exception):
+    """Raised by a hook: forward these bytes and then drop the connection on both sides."""
+
+    def __init__(self, last=b""):
+        super().__init__()
+        self.last = last
+
+
+class Listener:
+    """Serves each connection to (host, port) in a thread of its own. A context manager."""
+
+    def __init__(self, host, port):
+        self.socket = socket.create_server((host, port))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.socket.accept()
+                threading.Thread(target=self._guarded, args=(connection,), daemon=True).start()
+
+    def _guarded(self, connection):
+        with connection, contextlib.suppress(OSError):
+            self.serve(connection)
+
+    def serve(self, connection):
+        raise NotImplementedError
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        # shutdown wakes the thread in accept(); close alone would leave the port listening
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+class Proxy(Listener):
+    """Node 1 takes it for node n; behind it is node n's server, at another port.
+
+    hook(upwards, data, total) is given all that passes (total bytes have passed before in this
+    direction), and returns what to forward instead, or raises Cut.
+    """
+
+    def __init__(self, lab, n, server_port, hook):
+        self.source, self.target, self.hook = lab.hosts[1], (lab.hosts[n], server_port), hook
+        super().__init__(lab.hosts[n], lab.port)
+
+    def serve(self, connection):
+        with socket.create_connection(self.target, source_address=(self.source, 0)) as server:
+            up = threading.Thread(target=self._pump, args=(connection, server, True), daemon=True)
+            up.start()
+            self._pump(server, connection, False)
+            up.join()
+
+    def _pump(self, source, target, upwards):
+        total = 0
+        try:
+            while data := source.recv(65536):
+                target.sendall(self.hook(upwards, data, total))
+                total += len(data)
+            target.shutdown(socket.SHUT_WR)
+        except Cut as cut:
+            target.sendall(cut.last)
+            for end in (source, target):
+                drop(end)
+        except OSError:
+            pass
+
+
+def drop(connection):
+    """End a connection for both directions, whatever else still holds it."""
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+class ScriptedPeer(Listener):
+    """Answers the first line of a connection with a fixed text and closes."""
+
+    def __init__(self, lab, n, answer):
+        self.answer = answer
+        super().__init__(lab.hosts[n], lab.port)
+
+    def serve(self, connection):
+        connection.recv(4096)
+        connection.sendall(self.answer)
+        connection.shutdown(socket.SHUT_WR)
+        while connection.recv(4096):
+            pass

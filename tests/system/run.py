@@ -1,0 +1,15 @@
+#!/usr/bin/env python3
+"""All system tests; scripts/system-tests builds what they need and runs this."""
+
+import signal
+import sys
+
+import harness
+import test_faults  # noqa: F401  (registers its cases)
+import test_pairs  # noqa: F401
+import test_syscalls  # noqa: F401
+import test_tls  # noqa: F401
+
+for sig in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(sig, lambda *_: sys.exit(1))
+sys.exit(harness.run(*sys.argv[1:2]))
