@@ -40,7 +40,7 @@ def make_mixed(top, small=1800, large=(32, 16, 24), seed=1):
         path = f"{directory}/file-{i:05}.conf"
         write(path, chance.randbytes(size), EPOCH + i)
         if i % 4 == 0:
-            os.chmod(path, chance.choice([0o600, 0o640, 0o755, 0o444, 0o4755]))
+            os.chmod(path, chance.choice([0o600, 0o640, 0o755, 0o4755, 0o444 if root else 0o664]))
         if root and i % 9 == 0:
             os.chown(path, 1000 + i % 5, 2000 + i % 3)
             os.utime(path, (EPOCH + i, EPOCH + i))
