@@ -42,7 +42,7 @@ int next_descriptor(void);
 
 void become_nobody(void); /* where the case runs as root; the case's directories d and t stay writable for nobody */
 void limit_file_size(size_t n);  /* writes beyond give EFBIG, no signal */
-void limit_descriptors(int n);   /* at most n more can be opened; -1: no limit again */
+void limit_descriptors(int n);   /* at most n more can be opened; -1: no limit again, which checkers need at the end */
 /* A tmpfs of this size (bytes) at the directory, in a mount namespace of the case's own; skips where that is impossible. */
 void small_tmpfs(const char *dir, size_t size);
 /* A directory on another file system than the case's directory; removed by the case with rmdir or left empty. */

@@ -207,14 +207,14 @@ static void w10_a_failing_fsync_keeps_the_file(void)
 
 static const struct ct_case cases[] = {
 	FAULT(s5_a_limit_in_the_middle, FATAL),
-	FAULT(s5_a_full_file_system_in_the_middle, FATAL),
+	FAULT_F(s5_a_full_file_system_in_the_middle, FATAL, CT_LARGE),
 	FAULT(s5_no_room_at_all, FATAL | WRONG),
 	FAULT(w1_the_last_bytes_do_not_fit, WRONG),
 	FAULT(w1_the_last_page_does_not_fit, WRONG | FATAL),
 	FAULT(w1_a_new_file_that_does_not_fit_is_not_there, FATAL),
 	FAULT(w1_a_copied_part_that_does_not_fit, WRONG),
 	FAULT(s10_a_delta_without_room_for_a_copy, WRONG | FATAL),
-	FAULT(s10_a_signature_without_room_for_a_copy, WRONG | FATAL),
+	FAULT_F(s10_a_signature_without_room_for_a_copy, WRONG | FATAL, CT_LARGE),
 	FAULT(w9_copying_to_another_file_system_without_room, WRONG),
 	FAULT(w10_a_failing_fsync_keeps_the_file, WRONG),
 };

@@ -1,15 +1,15 @@
 #!/bin/sh
 # Runs the suite's programs and sums up.  run.sh ours|original|asan|valgrind DIRECTORY PROGRAM...
+#   CT_JOBS=n     programs at a time (1; under valgrind 2)
+#   CT_ONLY=text  only the cases whose name holds the text
+#   CT_VERBOSE=1  everything that the cases print   CT_TIMES=1  seconds of each program
 kind=$1 dir=$2
 shift 2
-here=$(dirname "$0")
-CT_RESULTS=$(mktemp) || exit 1
-log=$(mktemp) || exit 1
-trap 'rm -f "$CT_RESULTS" "$log"' EXIT
-export CT_RESULTS
+logs=$(mktemp -d) || exit 1
+trap 'rm -rf "$logs"' EXIT
 [ -n "$CT_ONLY" ] || unset CT_ONLY
 
-check=
+jobs=${CT_JOBS:-1} check=
 case $kind in
 asan)
 	export ASAN_OPTIONS=exitcode=99:detect_leaks=1:allocator_may_return_null=1:handle_abort=0
@@ -17,22 +17,31 @@ asan)
 	;;
 valgrind)
 	export CT_VALGRIND=1
-	check="valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=no --track-fds=no"
+	jobs=${CT_JOBS:-2}
+	check="valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite"
 	;;
 esac
 
+export logs dir check
+printf '%s\n' "$@" | xargs -P "$jobs" -I{} sh -c '
+	start=$(date +%s)
+	CT_RESULTS=$logs/{}.result $check "$dir/{}" >"$logs/{}.log" 2>&1
+	echo $? >"$logs/{}.status"
+	echo "{}: $(($(date +%s) - start)) s" >"$logs/{}.time"'
+
 status=0 died=0
 for t; do
-	if $check "$dir/$t" >"$log" 2>&1; then
-		[ "$CT_VERBOSE" ] && cat "$log"
+	if [ "$(cat "$logs/$t.status" 2>/dev/null)" = 0 ]; then
+		[ "$CT_VERBOSE" ] && cat "$logs/$t.log"
 	else
 		status=1
-		grep -v -e '^\[ RUN  *\]' -e '^\[  *OK \]' "$log"
+		grep -v -e '^\[ RUN  *\]' -e '^\[  *OK \]' "$logs/$t.log"
 	fi
-	[ "$(awk -v t="$t" '$1 == t' "$CT_RESULTS")" ] || { echo "$t: died"; died=$((died + 1)); status=1; }
+	[ "$CT_TIMES" ] && cat "$logs/$t.time"
+	[ -s "$logs/$t.result" ] || { echo "$t: died"; died=$((died + 1)); status=1; }
 done
 
-awk -v kind="$kind" -v died="$died" '
+cat "$logs"/*.result 2>/dev/null | awk -v kind="$kind" -v died="$died" '
 	{ p += $2; f += $3; s += $4; same += $5; shown += $6; not += $7
 	  for (i = 8; i <= NF; i++) if (match($i, /^[swth][0-9]+_/)) rows[toupper(substr($i, 1, RLENGTH - 1))]++ }
 	END {
@@ -45,12 +54,12 @@ awk -v kind="$kind" -v died="$died" '
 				else missing = missing " " c j
 			}
 		}
-		if (!ENVIRON["CT_ONLY"])
+		if (!("CT_ONLY" in ENVIRON))
 			printf "rows of the fault list with a case: %d of %d%s\n", have, all, missing ? ", without:" missing : ""
 		if (kind == "original")
 			printf "A/B: %d same, %d faults of the original shown, %d not shown (the table says why)\n", same, shown, not
 		printf "c-tests (%s): %d passed, %d failed", kind, p, f + died
 		if (s) printf ", %d skipped", s
 		print ""
-	}' "$CT_RESULTS"
+	}'
 exit $status

@@ -84,7 +84,7 @@ static void t3_an_exit_in_the_middle_is_survived(void)
 	if (pid == 0) {
 		host_reset();
 		feed_frame(d);
-		host_on_read((struct host_step){ .from = 25, .what = HOST_CALL, .hook = leave });
+		host_on_read((struct host_step){ .from = 21, .what = HOST_CALL, .hook = leave });
 		csync_rs_patch("d/f");
 		_exit(3);
 	}

@@ -6,17 +6,17 @@
 #endif
 
 /* Each is assigned to a pointer of rsync.c's own type: another prototype does not compile. */
-static void (*const p_send)(FILE *) = csync_send_file;
-static int (*const p_recv)(FILE *) = csync_recv_file;
-static int (*const p_check)(const char *, int) = csync_rs_check;
-static void (*const p_sig)(const char *) = csync_rs_sig;
-static int (*const p_delta)(const char *) = csync_rs_delta;
-static int (*const p_patch)(const char *) = csync_rs_patch;
-static int (*const p_sigfile)(const char *, FILE **) = csync_rs_sigfile;
-static int (*const p_mkpath)(const char *, mode_t) = mkpath;
-static void (*const p_split)(char *, char *, const char *) = split_dirname_basename;
-static int (*const p_mkstemp)(char *, mode_t) = do_mkstemp;
-static int (*const p_fsync)(int) = csync_rs_fsync;
+static void (*volatile p_send)(FILE *) = csync_send_file;
+static int (*volatile p_recv)(FILE *) = csync_recv_file;
+static int (*volatile p_check)(const char *, int) = csync_rs_check;
+static void (*volatile p_sig)(const char *) = csync_rs_sig;
+static int (*volatile p_delta)(const char *) = csync_rs_delta;
+static int (*volatile p_patch)(const char *) = csync_rs_patch;
+static int (*volatile p_sigfile)(const char *, FILE **) = csync_rs_sigfile;
+static int (*volatile p_mkpath)(const char *, mode_t) = mkpath;
+static void (*volatile p_split)(char *, char *, const char *) = split_dirname_basename;
+static int (*volatile p_mkstemp)(char *, mode_t) = do_mkstemp;
+static int (*volatile p_fsync)(int) = csync_rs_fsync;
 
 int main(void)
 {
