@@ -68,6 +68,8 @@ int ct_run(const char *program, const struct ct_case *cases, size_t count);
 
 /* In a case: not possible here (not root, no such file system, ...). */
 void ct_skip(const char *why) __attribute__((noreturn));
+/* rm -rf, also of paths that are too long for the kernel. */
+void ct_remove_tree(const char *path);
 /* True when the suite runs under valgrind. */
 int ct_valgrind(void);
 
