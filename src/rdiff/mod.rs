@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod format;
+pub mod rollsum;
 
 pub use format::{
     Command, DELTA_MAGIC, EncodedCommand, FormatError, RESERVED_OPCODE, SignatureHeader,
