@@ -19,8 +19,11 @@
 
 pub mod format;
 pub mod rollsum;
+pub mod signature;
+mod strong;
 
 pub use format::{
     Command, DELTA_MAGIC, EncodedCommand, FormatError, RESERVED_OPCODE, SignatureHeader,
     StrongKind, WeakKind,
 };
+pub use signature::BlockSums;
