@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod format;
+pub mod index;
 pub mod rollsum;
 pub mod signature;
 mod strong;
@@ -26,4 +27,5 @@ pub use format::{
     Command, DELTA_MAGIC, EncodedCommand, FormatError, RESERVED_OPCODE, SignatureHeader,
     StrongKind, WeakKind,
 };
+pub use index::{Index, IndexBuilder};
 pub use signature::BlockSums;
