@@ -17,15 +17,20 @@
 //! (what it found), [`patch`].
 #![forbid(unsafe_code)]
 
+pub mod delta;
 pub mod format;
 pub mod index;
+pub mod plan;
 pub mod rollsum;
 pub mod signature;
 mod strong;
+mod window;
 
+pub use delta::DeltaError;
 pub use format::{
     Command, DELTA_MAGIC, EncodedCommand, FormatError, RESERVED_OPCODE, SignatureHeader,
     StrongKind, WeakKind,
 };
 pub use index::{Index, IndexBuilder};
+pub use plan::{DeltaPlan, PlanItem};
 pub use signature::BlockSums;
