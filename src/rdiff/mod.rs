@@ -20,6 +20,7 @@
 pub mod delta;
 pub mod format;
 pub mod index;
+pub mod patch;
 pub mod plan;
 pub mod rollsum;
 pub mod signature;
@@ -32,5 +33,6 @@ pub use format::{
     StrongKind, WeakKind,
 };
 pub use index::{Index, IndexBuilder};
+pub use patch::{PatchError, PatchOutput, Patcher};
 pub use plan::{DeltaPlan, PlanItem};
 pub use signature::BlockSums;
