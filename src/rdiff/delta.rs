@@ -12,7 +12,8 @@ use thiserror::Error;
 
 use super::format::WeakKind;
 use super::index::{Candidates, Index};
-use super::plan::{DeltaPlan, PlanBuilder};
+use super::plan::PlanBuilder;
+pub use super::plan::{DeltaPlan, PlanItem};
 use super::rollsum::{RabinKarp, Rollsum, WeakSum};
 use super::signature::BlockSums;
 use super::strong::strong_sum;

@@ -12,7 +12,7 @@
 //!   receiver   basis + delta ---- patch::Patcher ----> new file
 //! ```
 //!
-//! Reading order: [`format`] (what the bytes mean), [`rollsum`] and `strong` (the two sums of a block),
+//! Reading order: [`mod@format`] (what the bytes mean), [`rollsum`] and `strong` (the two sums of a block),
 //! [`signature`], [`index`] (a peer's signature made searchable), [`delta`] (the search) with [`plan`]
 //! (what it found), [`patch`].
 #![forbid(unsafe_code)]
