@@ -24,3 +24,6 @@
 //! imports a higher one.
 
 pub mod rdiff;
+mod text;
+pub mod transport;
+pub mod wire;
