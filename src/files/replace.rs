@@ -233,8 +233,10 @@ fn with_temporary_name<T>(
         // The name is relative to a directory that only `make` knows: it is ours to remove.
         .disable_cleanup(true)
         .make_in("", |path| {
-            let made = make(path)?;
-            taken = Some(path.to_owned());
+            // The builder puts the current directory in front.
+            let temporary = Path::new(path.file_name().unwrap_or_default());
+            let made = make(temporary)?;
+            taken = Some(temporary.to_owned());
             Ok(made)
         })?;
     let temporary = taken.ok_or(io::ErrorKind::NotFound)?;
@@ -366,6 +368,26 @@ mod tests {
         staged(b"second")?.publish(version(&target)?, false)?;
         assert_eq!(std::fs::read(&target)?, b"second");
         assert_eq!(listing(directory.path())?, ["file"]);
+        Ok(())
+    }
+
+    #[test]
+    fn temporary_names_are_in_no_directory_of_their_own() -> io::Result<()> {
+        let mut names = Vec::new();
+        let make = |temporary: &Path| {
+            names.push(temporary.to_owned());
+            if names.len() < 3 {
+                Err(Errno::EXIST)
+            } else {
+                Ok(())
+            }
+        };
+        let ((), name) = with_temporary_name(Path::new("file"), make)?;
+        assert_eq!(names.last(), Some(&name));
+        for name in names {
+            assert!(name.to_string_lossy().starts_with(".file."));
+            assert_eq!(name.as_os_str().len(), ".file.".len() + RANDOM_CHARACTERS);
+        }
         Ok(())
     }
 
