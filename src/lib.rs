@@ -23,7 +23,10 @@
 //! file is replaced), `engine` (the verbs made of them), `ffi` (how C calls them). A lower room never
 //! imports a higher one.
 
+mod engine;
+mod ffi;
+mod files;
 pub mod rdiff;
 mod text;
-pub mod transport;
-pub mod wire;
+mod transport;
+mod wire;

@@ -4,7 +4,7 @@
 
 mod retry;
 
-pub use retry::{ConnectionError, chunk, read_full, read_some, write_all};
+pub use retry::{ConnectionError, chunk, read_full, write_all};
 
 use std::io;
 use std::num::NonZeroUsize;

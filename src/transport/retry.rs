@@ -90,7 +90,7 @@ impl Patience {
 ///
 /// # Errors
 /// The peer closed the connection or it failed.
-pub fn read_some(transport: &mut dyn Transport, buf: &mut [u8]) -> Result<usize, ConnectionError> {
+fn read_some(transport: &mut dyn Transport, buf: &mut [u8]) -> Result<usize, ConnectionError> {
     if buf.is_empty() {
         return Ok(0);
     }
