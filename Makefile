@@ -1,0 +1,32 @@
+# The front door. `make` builds the library, `make demo` shows it at work, `make test` tests everything.
+
+CARGO ?= cargo
+PROFILE ?= release
+LIBRARY = target/$(PROFILE)/libcsync_rs.a
+
+.PHONY: all library header test demo csync2 clean help
+
+all: library
+
+help:
+	@echo 'make          build target/release/libcsync_rs.a and libcsync_rs.so'
+	@echo 'make demo     synchronise a real tree between real csync2 nodes, with and without the library'
+	@echo 'make test     every test; installs the packages it needs when run as root on Debian'
+	@echo 'make csync2   build the original csync2 and the patched one side by side in build/csync2'
+	@echo 'make bench    csync2 builds against each other over loopback (minutes)'
+	@echo 'make header   write include/csync_rs.h anew from the sources'
+
+library:
+	$(CARGO) build --locked --$(PROFILE) --lib
+
+header:
+	UPDATE_HEADER=1 $(CARGO) test --locked --test header
+
+test:
+	scripts/test
+
+clean:
+	$(CARGO) clean
+	rm -rf build
+
+include mk/*.mk
