@@ -24,6 +24,9 @@ pub enum Error {
     /// The peer's delta breaks the format.
     #[error("corrupt delta from the peer: {0}")]
     Delta(PatchError),
+    /// A payload that is half sent and cannot be completed: the connection must be closed.
+    #[error("{} in the middle of sending data", reason(.0))]
+    Unfinished(#[source] io::Error),
     /// Something about a local file or stream.
     #[error("{} while {step}", reason(.source))]
     File {
@@ -50,7 +53,9 @@ impl Error {
     pub fn errno(&self) -> i32 {
         let errno = match self {
             Self::Connection(ConnectionError::Closed(_)) => Errno::CONNRESET,
-            Self::Connection(ConnectionError::Failed(_, source)) | Self::File { source, .. } => {
+            Self::Connection(ConnectionError::Failed(_, source))
+            | Self::Unfinished(source)
+            | Self::File { source, .. } => {
                 return source.raw_os_error().unwrap_or_else(|| by_kind(source));
             }
             Self::Refused | Self::Unexpected(_) => Errno::IO,

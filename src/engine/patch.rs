@@ -2,7 +2,7 @@
 
 use super::signature::Basis;
 use super::{Error, Session, Settings, Signed};
-use crate::files::{Expected, NewFile, Regular, carry_over, copy_range, open_regular};
+use crate::files::{Expected, NewFile, Regular, Stamp, carry_over, copy_range, open_regular};
 use crate::rdiff::{PatchOutput, Patcher};
 use crate::wire::FrameReader;
 use rustix::io::Errno;
@@ -56,10 +56,30 @@ fn apply(
     settings: &Settings,
 ) -> Result<(Option<Regular>, NewFile), Error> {
     let basis = open_basis(path, signed)?;
+    let new = make(frame, path, basis.as_ref(), settings).map_err(|error| match &basis {
+        // A basis that became shorter meanwhile shows as one that cannot be read.
+        Some(basis) if is_another(basis) => Error::changed(CHANGED),
+        _ => error,
+    })?;
+    Ok((basis, new))
+}
+
+const CHANGED: &str = "patching the file, which changed since its signature,";
+
+fn is_another(basis: &Regular) -> bool {
+    Stamp::of(&basis.file).is_ok_and(|now| now != basis.stamp)
+}
+
+fn make(
+    frame: &mut FrameReader<'_>,
+    path: &Path,
+    basis: Option<&Regular>,
+    settings: &Settings,
+) -> Result<NewFile, Error> {
     let new = NewFile::create(path, settings.temp_dir.as_deref())
         .map_err(|error| Error::file("creating the new file", error))?;
-    let mut patcher = Patcher::new(basis.as_ref().map_or(0, |basis| basis.stamp.size()));
-    let mut output = Output::new(basis.as_ref().map(|basis| &basis.file), new.file());
+    let mut patcher = Patcher::new(basis.map_or(0, |basis| basis.stamp.size()));
+    let mut output = Output::new(basis.map(|basis| &basis.file), new.file());
     let mut buffer = vec![0; BUFFER];
     while frame.owed() > 0 {
         patcher.feed(frame.read(&mut buffer)?, &mut output)?;
@@ -68,7 +88,7 @@ fn apply(
     output
         .flush()
         .map_err(|error| Error::file("writing the new file", error))?;
-    Ok((basis, new))
+    Ok(new)
 }
 
 /// Opens the file that the delta was made against. Only a missing one is an empty basis.
@@ -87,9 +107,7 @@ fn open_basis(path: &Path, signed: Option<Signed>) -> Result<Option<Regular>, Er
     if unchanged {
         Ok(basis)
     } else {
-        Err(Error::changed(
-            "patching the file, which changed since its signature,",
-        ))
+        Err(Error::changed(CHANGED))
     }
 }
 

@@ -63,7 +63,7 @@ pub unsafe extern "C" fn csync_send_file(r#in: *mut libc::FILE) {
         // SAFETY: the caller's clause.
         let stream = unsafe { Stream::new(r#in) };
         with_session(|session| match send_stream(session, stream) {
-            Err(error @ Error::File { .. }) => {
+            Err(error @ Error::Unfinished(_)) => {
                 HostLog.log(0, &format!("ERROR: {error} in csync_send_file."));
                 Ok(false)
             }
@@ -93,11 +93,8 @@ fn send_stream(session: &mut Session<'_>, stream: Option<Stream>) -> Result<(), 
     let (mut stream, file, length) = match measured {
         Ok(measured) => measured,
         Err(error) => {
-            let error = Error::file("finding the length of a stream", error);
-            session
-                .log
-                .log(0, &format!("ERROR: {error} in csync_send_file."));
-            return Ok(send_error(session.transport)?);
+            send_error(session.transport)?;
+            return Err(Error::file("finding the length of a stream", error));
         }
     };
     match &file {

@@ -4,13 +4,17 @@ use super::guard::set_errno;
 use super::pointer;
 use crate::engine::{Log, Settings};
 use crate::files::Ownership;
+use crate::text;
 use crate::transport::{CSYNC_CHUNK, Direction, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::Access;
+use rustix::io::Errno;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// GnuTLS's codes for "call again", which unpatched `conn_write` passes through.
@@ -112,12 +116,30 @@ pub fn settings(sync: bool) -> Settings {
     }
 }
 
-/// csync2's `tempdir`, where one is configured.
+/// csync2's `tempdir`, where one is configured and can be used. The first time that it cannot, the log says so:
+/// files are staged beside their targets then.
 pub fn temp_dir() -> Option<PathBuf> {
+    static COMPLAINED: AtomicBool = AtomicBool::new(false);
     let configured = global(linked().temp_dir)?;
     // SAFETY: csync_tempdir is null or a string that ends in NUL.
     let path = unsafe { pointer::path(configured) };
-    (!path.as_os_str().is_empty()).then_some(path)
+    if path.as_os_str().is_empty() {
+        return None;
+    }
+    match rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) if path.is_dir() => return Some(path),
+        Ok(()) => complain(&COMPLAINED, &path, Errno::NOTDIR),
+        Err(error) => complain(&COMPLAINED, &path, error),
+    }
+    None
+}
+
+fn complain(complained: &AtomicBool, path: &Path, error: Errno) {
+    if !complained.swap(true, Ordering::Relaxed) {
+        let reason = text::reason(&error.into());
+        let message = format!("The tempdir {} is not used: {reason}.", path.display());
+        HostLog.log(1, &message);
+    }
 }
 
 /// The connection of the host: `conn_read` and `conn_write`.

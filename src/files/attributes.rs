@@ -6,6 +6,9 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 
+/// The access control list, as the kernel names it.
+const ACL: &CStr = c"system.posix_acl_access";
+
 /// Which of owner and group are left alone (csync2's `ignore uid` and `ignore gid`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ownership {
@@ -33,15 +36,15 @@ pub fn carry_over(
     if let Err(error) = rustix::fs::fchown(new, uid, gid) {
         report("setting the owner", error.into());
     }
-    // After the owner: chown takes the setuid and setgid bits away.
-    if let Err(error) = rustix::fs::fchmod(new, Mode::from_raw_mode(stat.st_mode)) {
-        report("setting the mode", error.into());
-    }
-    // After the mode: chmod rewrites an ACL's mask, and the mask comes along with the ACL.
     if let Err(error) = carry_over_attributes(old, new, report) {
         if error != Errno::OPNOTSUPP {
             report("reading the extended attributes", error.into());
         }
+    }
+    // After the owner, since chown takes the setuid and setgid bits away; and after the ACL, whose mask the
+    // group's bits of the old mode are.
+    if let Err(error) = rustix::fs::fchmod(new, Mode::from_raw_mode(stat.st_mode)) {
+        report("setting the mode", error.into());
     }
 }
 
@@ -51,6 +54,16 @@ fn carry_over_attributes(
     report: &mut dyn FnMut(&str, io::Error),
 ) -> Result<(), Errno> {
     let names = listed(old)?;
+    if !names
+        .split(|byte| *byte == 0)
+        .any(|name| name == ACL.to_bytes())
+    {
+        // The new file has one where its directory has a default.
+        match rustix::fs::fremovexattr(new, ACL) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NODATA) => {}
+            Err(error) => report("removing the directory's default ACL", error.into()),
+        }
+    }
     for name in names.split_inclusive(|byte| *byte == 0) {
         let Ok(name) = CStr::from_bytes_with_nul(name) else {
             continue;
@@ -71,11 +84,12 @@ fn carry_over_attributes(
 /// ACL, security label and capabilities, and the user's own. Not the sums that integrity measurement keeps
 /// of the old content, and nothing of the system's or of trusted daemons' private name spaces.
 fn is_carried(name: &CStr) -> bool {
-    let name = name.to_bytes();
-    match name {
-        b"system.posix_acl_access" => true,
+    if name == ACL {
+        return true;
+    }
+    match name.to_bytes() {
         b"security.ima" | b"security.evm" => false,
-        _ => name.starts_with(b"user.") || name.starts_with(b"security."),
+        name => name.starts_with(b"user.") || name.starts_with(b"security."),
     }
 }
 

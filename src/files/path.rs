@@ -10,6 +10,9 @@ use std::path::Path;
 /// The longest name in a directory (`NAME_MAX` on every Linux file system).
 const LONGEST_NAME: usize = 255;
 
+/// A path has fewer bytes than this (`PATH_MAX` on Linux, with the NUL).
+const LONGEST_PATH: usize = 4096;
+
 /// Random characters at the end of a temporary name, as many as `mkstemp` puts there.
 pub const RANDOM_CHARACTERS: usize = 6;
 
@@ -42,6 +45,10 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
 /// before the error stay.
 pub fn make_parents(path: &Path, mode: Mode) -> io::Result<()> {
     let bytes = path.as_os_str().as_bytes();
+    if bytes.len() >= LONGEST_PATH {
+        // Before anything is made: the kernel would say so only at the last directories.
+        return Err(Errno::NAMETOOLONG.into());
+    }
     for (position, byte) in bytes.iter().enumerate().skip(1) {
         if *byte == b'/' && bytes[position - 1] != b'/' {
             make_directory(Path::new(OsStr::from_bytes(&bytes[..position])), mode)?;
@@ -125,6 +132,7 @@ mod tests {
             Some(Errno::NOTDIR.raw_os_error())
         );
         let long = make_parents(&at(&"x/".repeat(3000)), mode).err();
+        assert!(!at("x").exists());
         assert_eq!(
             long.and_then(|error| error.raw_os_error()),
             Some(Errno::NAMETOOLONG.raw_os_error())

@@ -67,12 +67,15 @@ impl NewFile {
             directory => Path::new(OsStr::from_bytes(directory)),
         };
         let name = PathBuf::from(OsStr::from_bytes(name));
-        let staged = match temp_dir.and_then(|place| open_directory(place).ok()) {
-            Some(place) => Staged::create(place, &name)?,
-            None => Staged::create(open_directory(directory)?, &name)?,
+        let directory = open_directory(directory)?;
+        let elsewhere =
+            temp_dir.and_then(|place| Staged::create(open_directory(place).ok()?, &name).ok());
+        let staged = match elsewhere {
+            Some(staged) => staged,
+            None => Staged::create(directory.try_clone()?, &name)?,
         };
         Ok(Self {
-            directory: open_directory(directory)?,
+            directory,
             name,
             staged,
         })

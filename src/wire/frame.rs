@@ -1,6 +1,6 @@
 //! One announced payload, as its receiver and as its sender see it.
 
-use super::header::announcement;
+use super::header::{announcement, send_error};
 use crate::transport::{CSYNC_CHUNK, ConnectionError, Transport, chunk, read_full, write_all};
 
 /// The payload that the peer has announced: hands out its bytes and knows how many are still owed.
@@ -55,6 +55,7 @@ pub struct FrameWriter<'t> {
     buffer: Box<[u8]>,
     filled: usize,
     owed: u64,
+    announced: bool,
 }
 
 impl<'t> FrameWriter<'t> {
@@ -70,12 +71,25 @@ impl<'t> FrameWriter<'t> {
             buffer,
             filled: header.len(),
             owed: length,
+            announced: false,
         }
     }
 
     /// Bytes that were announced and not yet given.
     pub fn owed(&self) -> u64 {
         self.owed
+    }
+
+    /// Sends `ERROR` in place of a payload of which nothing has left yet; `Ok(false)` where it is too late.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub fn withdraw(self) -> Result<bool, ConnectionError> {
+        if self.announced {
+            return Ok(false);
+        }
+        send_error(self.transport)?;
+        Ok(true)
     }
 
     /// Room to read the next bytes into, never more than is owed and only empty when nothing is; say with
@@ -147,6 +161,7 @@ impl<'t> FrameWriter<'t> {
     }
 
     fn flush(&mut self) -> Result<(), ConnectionError> {
+        self.announced = true;
         write_all(self.transport, &self.buffer[..self.filled])?;
         self.filled = 0;
         Ok(())
@@ -215,6 +230,19 @@ mod tests {
             assert!(pieces.iter().all(|piece| piece.len() <= limit));
             assert_eq!(pieces.concat(), whole);
         }
+    }
+
+    #[test]
+    fn a_payload_can_be_withdrawn_until_some_of_it_has_left() {
+        let mut transport = Memory::default();
+        let mut frame = FrameWriter::announce(&mut transport, 1 << 20);
+        assert!(frame.put(b"abc").is_ok());
+        assert!(matches!(frame.withdraw(), Ok(true)));
+        assert_eq!(transport.written.concat(), b"ERROR\n");
+
+        let mut frame = FrameWriter::announce(&mut transport, 1 << 20);
+        assert!(frame.put(&[0; 2 * CSYNC_CHUNK]).is_ok());
+        assert!(matches!(frame.withdraw(), Ok(false)));
     }
 
     #[test]
