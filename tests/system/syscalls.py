@@ -7,7 +7,7 @@ TRACE = (
     "open,openat,openat2,creat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,mkdir,mkdirat,mknod,mknodat,"
     "unlink,unlinkat,write,writev,pwrite64,pwritev,copy_file_range,sendfile,ftruncate,fallocate,send,sendto,sendmsg,fsync,fdatasync"
 )
-CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\) += (-?\d+)(?:<(.*)>)?(?: .*)?$")
+CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\) += (-?\d+)(?:<(.*)>(?:\(deleted\))?)?(?: .*)?$")
 UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
 RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
 DESCRIPTOR = re.compile(r"^(\d+|AT_FDCWD)<((?:->|[^>])*)>")
