@@ -9,6 +9,7 @@
 #define CSYNC_RS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -16,6 +17,257 @@
  The largest piece that is handed to `conn_write`, in bytes: the most that one TLS record carries.
  */
 #define CSYNC_CHUNK 16384
+
+/*
+ What a call came to. The numbers are fixed.
+ */
+typedef enum csync_status {
+  /*
+   Done.
+   */
+  CSYNC_OK = 0,
+  /*
+   An argument is not allowed.
+   */
+  CSYNC_E_ARGUMENT = 1,
+  /*
+   A local file cannot be read, made or replaced.
+   */
+  CSYNC_E_FILE = 2,
+  /*
+   A local file changed meanwhile: try again.
+   */
+  CSYNC_E_CHANGED = 3,
+  /*
+   The peer reports an error.
+   */
+  CSYNC_E_PEER = 4,
+  /*
+   The peer sent something that breaks the format.
+   */
+  CSYNC_E_FORMAT = 5,
+  /*
+   The connection is lost.
+   */
+  CSYNC_E_CONNECTION = 6,
+  /*
+   The peer was silent for too long.
+   */
+  CSYNC_E_TIMEOUT = 7,
+  /*
+   csync_engine_cancel() was called, or the progress function said so.
+   */
+  CSYNC_E_CANCELLED = 8,
+  /*
+   There is not enough memory.
+   */
+  CSYNC_E_MEMORY = 9,
+  /*
+   The transport cannot carry a single byte.
+   */
+  CSYNC_E_PAYLOAD = 10,
+  /*
+   The engine cannot be used: an earlier call lost the connection or left it in the middle of a payload, or another
+   call is under way on it.
+   */
+  CSYNC_E_STATE = 11,
+  /*
+   A fault of this library.
+   */
+  CSYNC_E_INTERNAL = 12,
+} csync_status;
+
+/*
+ Which call a report of progress belongs to. The numbers are fixed.
+ */
+typedef enum csync_verb {
+  /*
+   csync_engine_send()
+   */
+  CSYNC_SEND = 1,
+  /*
+   csync_engine_receive()
+   */
+  CSYNC_RECEIVE = 2,
+  /*
+   csync_engine_signature()
+   */
+  CSYNC_SIGNATURE = 3,
+  /*
+   csync_engine_check()
+   */
+  CSYNC_CHECK = 4,
+  /*
+   csync_engine_delta()
+   */
+  CSYNC_DELTA = 5,
+  /*
+   csync_engine_patch()
+   */
+  CSYNC_PATCH = 6,
+  /*
+   csync_engine_push()
+   */
+  CSYNC_PUSH = 7,
+  /*
+   csync_engine_pull()
+   */
+  CSYNC_PULL = 8,
+} csync_verb;
+
+/*
+ An engine: a connection, and what its calls need. Two engines know nothing of each other and may be used from two
+ threads; one engine serves one call at a time.
+ */
+typedef struct csync_engine csync_engine;
+
+/*
+ What csync_host_register() takes: what csync2 gives to `rsync.c` by its symbols. Members that are NULL are not
+ used. The functions are called from the thread that calls into this library.
+ */
+typedef struct csync_host {
+  /*
+   sizeof(struct csync_host): members behind it are taken as NULL and 0.
+   */
+  size_t size;
+  /*
+   Passed to each function.
+   */
+  void *userdata;
+  /*
+   Reads at most `count` bytes of the connection: their number, 0 at the end, -1 with errno.
+   */
+  ssize_t (*read)(void *userdata, void *buffer, size_t count);
+  /*
+   Writes at most `count` (at most CSYNC_CHUNK) bytes: their number, or -1 with errno and nothing written.
+   */
+  ssize_t (*write)(void *userdata, const void *buffer, size_t count);
+  /*
+   Closes the connection.
+   */
+  void (*close)(void *userdata);
+  /*
+   Takes a message without an end of line; level 0 is always shown, 3 is the most detailed.
+   */
+  void (*log)(void *userdata, int level, const char *message);
+  /*
+   Ends the program, where csync_send_file() cannot complete what it has announced. The connection is closed.
+   */
+  void (*fatal)(void *userdata, const char *message);
+  /*
+   The local path of a file name; valid until the next call.
+   */
+  const char *(*local_path)(void *userdata, const char *name);
+  /*
+   Where new files are staged; beside their targets where it is NULL. Copied by csync_host_register().
+   */
+  const char *temp_dir;
+  /*
+   Not 0: a replaced file's owner is not carried over.
+   */
+  unsigned int ignore_uid;
+  /*
+   Not 0: a replaced file's group is not carried over.
+   */
+  unsigned int ignore_gid;
+} csync_host;
+
+/*
+ How an engine works. All zeroes, but for the size, is a good choice; so is NULL in its place.
+ */
+typedef struct csync_options {
+  /*
+   sizeof(struct csync_options): members behind it are taken as 0.
+   */
+  size_t size;
+  /*
+   The largest write, in bytes, 1 or more; never above what the transport allows. 0: what the transport allows, and
+   131072 where that is no limit.
+   */
+  size_t chunk;
+  /*
+   How many literal bytes of a delta are held in memory; more than that are read again when they are sent.
+   0: 67108864.
+   */
+  size_t literal_budget;
+  /*
+   Not 0: a new file, and its name, are on the disk when csync_engine_patch() or csync_engine_pull() returns.
+   */
+  unsigned int fsync;
+  /*
+   Not 0: a TCP connection is probed while it is silent. Only for descriptors.
+   */
+  unsigned int keepalive;
+  /*
+   After how many milliseconds in which nothing moves a call ends with CSYNC_E_TIMEOUT. 0: after 600000;
+   UINT_MAX: never. Needs a transport that does not wait in its own functions.
+   */
+  unsigned int silence_limit;
+  /*
+   Not 0: a replaced file's owner and group are not carried over.
+   */
+  unsigned int ignore_owner;
+  /*
+   Where new files are staged; NULL: beside their targets. Copied.
+   */
+  const char *temp_dir;
+  /*
+   Passed to the two functions below.
+   */
+  void *userdata;
+  /*
+   NULL, or told how far a call has come, ten times a second at most and once at its end: the bytes that went over
+   the connection, and the bytes announced so far, either way (0: not known yet). Returns 0 to go on, anything else
+   to cancel.
+   */
+  int (*progress)(void *userdata, enum csync_verb verb, uint64_t done, uint64_t announced);
+  /*
+   NULL, or takes messages without an end of line; level 0 is worth showing, 3 is the most detailed.
+   */
+  void (*log)(void *userdata, int level, const char *message);
+} csync_options;
+
+/*
+ A connection made of functions: what csync_engine_over_transport() takes. The functions are called from the thread
+ that calls a verb, one at a time.
+ */
+typedef struct csync_transport {
+  /*
+   sizeof(struct csync_transport): members behind it are taken as NULL.
+   */
+  size_t size;
+  /*
+   Passed to each function.
+   */
+  void *userdata;
+  /*
+   Reads at most `count` bytes: their number, 0 at the end of the stream, -1 with errno (EINTR and EAGAIN: asked
+   again). Bytes are a stream: what is left of a packet is handed out by the next call.
+   */
+  ssize_t (*read)(void *userdata, void *buffer, size_t count);
+  /*
+   Writes at most `count` bytes, never more than max_payload() said: their number, which may be less, or -1 with
+   errno and nothing written (EINTR and EAGAIN: asked again with the same bytes). A transport that says EAGAIN must
+   have a read that does not wait: it is asked for input while output is refused.
+   */
+  ssize_t (*write)(void *userdata, const void *buffer, size_t count);
+  /*
+   NULL, or sends what write has held back: 0, or -1 with errno. Called whenever the peer's answer is waited for
+   next, and at the end of each payload.
+   */
+  int (*flush)(void *userdata);
+  /*
+   NULL, or the largest write that is carried in one piece, in bytes: a TLS record's content, a packet's payload
+   without its headers. SIZE_MAX: no limit. 0: nothing can be carried, which ends the verb with
+   CSYNC_E_PAYLOAD. Asked ahead of each write, so that it may change.
+   */
+  size_t (*max_payload)(void *userdata);
+  /*
+   NULL, or waits until a read (`for_write` 0) or a write may succeed, `milliseconds` at most, after an EAGAIN.
+   Without it the library sleeps, a little longer each time, 100 ms at most.
+   */
+  void (*wait)(void *userdata, int for_write, unsigned int milliseconds);
+} csync_transport;
 
 #ifdef __cplusplus
 extern "C" {
@@ -217,6 +469,269 @@ void split_dirname_basename(char *dirname,
  */
 int do_mkstemp(char *template_,
                mode_t perms);
+
+/*
+ Registers the program that this library is linked into, once per process, so that the functions of `rsync.c`
+ (csync_rs_check(), csync_rs_patch(), ...) can be used outside csync2. It goes ahead of csync2's own symbols.
+
+ @param host copied; its functions and userdata must stay valid until the process ends.
+
+ Returns: 0, or -1 with errno set.
+
+ Errors: EINVAL for NULL and for a size of less than the first member; EBUSY where a host is registered already.
+
+ # Safety
+ `host` is NULL or points to `host->size` readable bytes; its functions may be called from every thread that calls
+ the functions of `rsync.c`.
+ */
+int csync_host_register(const struct csync_host *host);
+
+/*
+ A status in words.
+
+ @param status a csync_status; any number is allowed.
+
+ Returns: a constant string, never NULL. Errors: none. Safety: may be called from any thread.
+ */
+const char *csync_status_text(int status);
+
+/*
+ Makes an engine over two descriptors: a stream socket (both the same), two pipes, or other streams. Blocking or not,
+ they are used without waiting in a read or a write, and no SIGPIPE is raised. While output has to wait, input is
+ taken in, up to 16 MiB, so that a peer that sends as well does not wait for ever.
+
+ @param input read from; stays the caller's, who closes it after csync_engine_free().
+ @param output written to; may be the same, likewise the caller's.
+ @param options NULL, or how to work; copied.
+ @param out set to the engine, or to NULL on errors.
+
+ Returns: CSYNC_OK, or CSYNC_E_ARGUMENT.
+
+ Errors: CSYNC_E_ARGUMENT for a descriptor that is not open, a socket that is not a stream (packets need a transport
+ that knows their limits), a NULL `out`, an options size below sizeof(size_t).
+
+ # Safety
+ `options` is NULL or points to `options->size` readable bytes, its strings end in NUL, and its functions may be
+ called with its userdata until csync_engine_free(); `out` is NULL or valid for a write; the descriptors stay open.
+ */
+enum csync_status csync_engine_over_descriptors(int input,
+                                                int output,
+                                                const struct csync_options *options,
+                                                struct csync_engine **out);
+
+/*
+ Makes an engine over a transport of the program's own.
+
+ @param transport copied; its functions and userdata stay valid until csync_engine_free().
+ @param options NULL, or how to work; copied.
+ @param out set to the engine, or to NULL on errors.
+
+ Returns: CSYNC_OK, or CSYNC_E_ARGUMENT.
+
+ Errors: CSYNC_E_ARGUMENT for a NULL `transport`, `read`, `write` or `out`, and for sizes below sizeof(size_t).
+
+ # Safety
+ As csync_engine_over_descriptors(); `transport` is NULL or points to `transport->size` readable bytes.
+ */
+enum csync_status csync_engine_over_transport(const struct csync_transport *transport,
+                                              const struct csync_options *options,
+                                              struct csync_engine **out);
+
+/*
+ Makes an engine over the connection of the host: the one given to csync_host_register(), or csync2's own `conn_read`
+ and `conn_write`.
+
+ @param options NULL, or how to work; copied.
+ @param out set to the engine, or to NULL on errors.
+
+ Returns: CSYNC_OK, or CSYNC_E_ARGUMENT for a NULL `out` and an options size below sizeof(size_t). A host without a
+ connection shows at the first call.
+
+ # Safety
+ As csync_engine_over_descriptors().
+ */
+enum csync_status csync_engine_over_host(const struct csync_options *options,
+                                         struct csync_engine **out);
+
+/*
+ Frees an engine. The connection stays open.
+
+ @param engine NULL is allowed.
+
+ Returns: nothing. Errors: none.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed yet and that no call is under way on.
+ */
+void csync_engine_free(struct csync_engine *engine);
+
+/*
+ Ends the call that is under way on an engine, as soon as it does not wait in a function of the program's own. It
+ returns CSYNC_E_CANCELLED; the connection is then in the middle of something, and the engine cannot be used again.
+ Without a call under way, the next one ends at once.
+
+ @param engine NULL is allowed.
+
+ Returns: nothing. Errors: none.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed before this returns. May be called from any thread and from a
+ signal handler.
+ */
+void csync_engine_cancel(const struct csync_engine *engine);
+
+/*
+ The last error of an engine, in words: file, step and reason.
+
+ @param engine the engine.
+
+ Returns: a string that is valid until the next call on this engine; empty where its last call was well, and for NULL.
+ Errors: none.
+
+ # Safety
+ `engine` is NULL or an engine that no call is under way on.
+ */
+const char *csync_engine_error(const struct csync_engine *engine);
+
+/*
+ The errno that belongs to the last error of an engine.
+
+ @param engine the engine.
+
+ Returns: an errno, 0 where its last call was well, EINVAL for NULL. Errors: none.
+
+ # Safety
+ As csync_engine_error().
+ */
+int csync_engine_errno(const struct csync_engine *engine);
+
+/*
+ Sends the content of a file: `octet-stream N`, then its N bytes.
+
+ @param engine the engine.
+ @param descriptor a regular file, open for reading; sent from its start wherever its position is, which is left.
+
+ Returns: CSYNC_OK or an error. CSYNC_E_FILE: where nothing had been sent the peer got `ERROR`, and both ends are in
+ step; where the file failed in the middle, the engine cannot be used again, and the connection must be closed.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed meanwhile.
+ */
+enum csync_status csync_engine_send(struct csync_engine *engine,
+                                    int descriptor);
+
+/*
+ Receives content and writes it to a descriptor, at its position.
+
+ @param engine the engine.
+ @param descriptor open for writing.
+ @param length NULL, or set to the number of bytes received.
+
+ Returns: CSYNC_OK or an error. After CSYNC_E_FILE (and every error but a lost connection) all of the payload has been
+ read, and both ends are in step.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed meanwhile; `length` is NULL or valid for a write.
+ */
+enum csync_status csync_engine_receive(struct csync_engine *engine,
+                                       int descriptor,
+                                       uint64_t *length);
+
+/*
+ Sends the signature of a file, for a peer that checks or makes a delta. A file that does not exist has the signature
+ of nothing.
+
+ @param engine the engine.
+ @param path the file; not followed where it is a symbolic link.
+
+ Returns: CSYNC_OK or an error. CSYNC_E_FILE: the file cannot be read, the peer got the signature of nothing, and
+ csync_engine_patch() of this file will read the delta and fail; both ends are in step.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed meanwhile; `path` is NULL or a string that ends in NUL.
+ */
+enum csync_status csync_engine_signature(struct csync_engine *engine,
+                                         const char *path);
+
+/*
+ Reads the peer's signature and compares a file with it as it arrives.
+
+ @param engine the engine.
+ @param path the file; not followed where it is a symbolic link. One that does not exist equals an empty payload only.
+ @param differs set to 0 for equal and 1 for different; a file that cannot be read, and a peer that reports an error,
+   count as different, with a message in the log.
+
+ Returns: CSYNC_OK or an error; only a lost connection (or an argument) is one.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed meanwhile; `path` is NULL or a string that ends in NUL; `differs` is
+ NULL or valid for a write.
+ */
+enum csync_status csync_engine_check(struct csync_engine *engine,
+                                     const char *path,
+                                     int *differs);
+
+/*
+ Reads the peer's signature and sends the delta from the peer's version of a file to ours.
+
+ @param engine the engine.
+ @param path the file; not followed where it is a symbolic link.
+
+ Returns: CSYNC_OK or an error. After every error but a lost connection the peer has got a delta or `ERROR`, and both
+ ends are in step. CSYNC_E_CHANGED: the file changed while it was read; the peer has what was read, or a delta that it
+ refuses.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed meanwhile; `path` is NULL or a string that ends in NUL.
+ */
+enum csync_status csync_engine_delta(struct csync_engine *engine,
+                                     const char *path);
+
+/*
+ Reads the peer's delta and replaces a file by what it makes of it, as csync_rs_patch() does.
+
+ @param engine the engine.
+ @param path the file that csync_engine_signature() was called for; not followed where it is a symbolic link.
+
+ Returns: CSYNC_OK or an error. After every error the old file is as it was and nothing of the new one is left; after
+ every error but a lost connection the whole delta has been read. CSYNC_E_CHANGED: the file changed since its
+ signature was sent.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed meanwhile; `path` is NULL or a string that ends in NUL.
+ */
+enum csync_status csync_engine_patch(struct csync_engine *engine,
+                                     const char *path);
+
+/*
+ Sends a whole file to a peer that calls csync_engine_pull(), as a delta to what it has, and waits for its answer.
+
+ @param engine the engine.
+ @param path the file; not followed where it is a symbolic link.
+
+ Returns: CSYNC_OK: the peer has the file in place. Else an error; CSYNC_E_PEER: the peer could not put it in place.
+ Both ends are in step after each but a lost connection.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed meanwhile; `path` is NULL or a string that ends in NUL.
+ */
+enum csync_status csync_engine_push(struct csync_engine *engine,
+                                    const char *path);
+
+/*
+ Receives a whole file from a peer that calls csync_engine_push(), as a delta to what is there, and answers it.
+
+ @param engine the engine.
+ @param path where the file is, or is to be; not followed where it is a symbolic link.
+
+ Returns: CSYNC_OK: the file is in place. Else an error, as csync_engine_patch(); the peer has been told, and both
+ ends are in step after each but a lost connection.
+
+ # Safety
+ `engine` is NULL or an engine that is not freed meanwhile; `path` is NULL or a string that ends in NUL.
+ */
+enum csync_status csync_engine_pull(struct csync_engine *engine,
+                                    const char *path);
 
 #ifdef __cplusplus
 }  // extern "C"

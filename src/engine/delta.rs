@@ -110,7 +110,7 @@ fn stream(
     offset: u64,
     length: u64,
 ) -> Result<io::Result<()>, ConnectionError> {
-    let mut done = 0;
+    let mut done = frame.put_file(source, offset, length)?;
     while done < length {
         let room = frame.room()?;
         let wanted = usize::try_from(length - done).map_or(room.len(), |left| left.min(room.len()));

@@ -1,5 +1,5 @@
 //! The verbs, written once, against [`Transport`], `rdiff` and `files`: send, receive, signature, check,
-//! delta, patch. Knows nothing of C, of `FILE *`, or of csync2's globals.
+//! delta, patch, and push and pull made of them. Knows nothing of C, of `FILE *`, or of csync2's globals.
 //!
 //! What every verb promises: whatever happens to files here, the peer gets exactly what it was told to
 //! expect and everything it announced is read, so that the next command finds both ends in step. Only a lost
@@ -14,14 +14,16 @@ mod patch;
 mod recv;
 mod send;
 mod signature;
+mod whole;
 
 pub use check::{Comparison, check};
 pub use delta::delta;
 pub use error::Error;
 pub use patch::patch;
 pub use recv::recv;
-pub use send::send;
+pub use send::{refuse, send, send_file};
 pub use signature::{Signed, signature, write_signature};
+pub use whole::{pull, push};
 
 use crate::files::Ownership;
 use crate::transport::Transport;

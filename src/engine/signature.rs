@@ -36,6 +36,22 @@ pub(super) enum Basis {
     Unreadable(i32),
 }
 
+impl Signed {
+    /// An error where the peer got a signature of nothing because the file could not be read.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn readable(&self) -> Result<(), Error> {
+        match self.basis {
+            Basis::Unreadable(errno) => {
+                let error = io::Error::from_raw_os_error(errno);
+                Err(Error::file("reading the file for its signature", error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Sends the signature of `path` (MD4, rollsum, blocks of 2048 bytes, sums of 16). Where it cannot be made,
 /// the peer gets a valid signature of an empty file, since no failure word is understood by every peer here; the
 /// patch that follows then fails, in step.

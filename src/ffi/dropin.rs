@@ -3,12 +3,11 @@
 //! An exported function converts, calls, converts. The header is made from these comments.
 
 use super::guard::{guard, set_errno};
-use super::host::{self, HostLog, LinkedTransport};
+use super::host::{self, HostLog, HostTransport};
 use super::pointer;
-use super::stdio::{FromStart, Stream, into_stream};
+use super::stdio::{Stream, into_stream};
 use crate::engine::{self, Comparison, Error, Log, Session, Signed};
 use crate::files;
-use crate::wire::send_error;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -36,7 +35,7 @@ thread_local! {
 /// Calls a verb on the host's connection.
 fn with_session<T>(verb: impl FnOnce(&mut Session<'_>) -> Result<T, Error>) -> Result<T, Error> {
     verb(&mut Session {
-        transport: &mut LinkedTransport,
+        transport: &mut HostTransport,
         log: &HostLog,
         settings: host::settings(SYNC.load(Ordering::Relaxed)),
     })
@@ -93,13 +92,13 @@ fn send_stream(session: &mut Session<'_>, stream: Option<Stream>) -> Result<(), 
     let (mut stream, file, length) = match measured {
         Ok(measured) => measured,
         Err(error) => {
-            send_error(session.transport)?;
-            return Err(Error::file("finding the length of a stream", error));
+            let error = Error::file("finding the length of a stream", error);
+            return engine::refuse(session, error);
         }
     };
     match &file {
         Some(file) => {
-            engine::send(session, &mut FromStart::new(file), length)?;
+            engine::send_file(session, file, length)?;
             let _ = stream.to_end();
             Ok(())
         }

@@ -35,7 +35,7 @@ pub fn guard<T>(
 }
 
 /// Keeps a panic's own report away from standard error, which may be the peer's socket.
-fn quietly<T>(call: impl FnOnce() -> T) -> T {
+pub fn quietly<T>(call: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let previous = panic::take_hook();
@@ -51,7 +51,8 @@ fn quietly<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> String {
+/// What a panic said.
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()
         .copied()

@@ -1,7 +1,9 @@
-//! The program that this library is linked into: csync2's connection, log and settings, by its own symbols.
+//! The program that this library is linked into, for the functions of `rsync.c`: one that has registered itself, or
+//! else csync2 by its own symbols.
 
 use super::guard::set_errno;
-use super::pointer;
+use super::linked::linked;
+use super::registered::registered;
 use crate::engine::{Log, Settings};
 use crate::files::Ownership;
 use crate::text;
@@ -9,7 +11,7 @@ use crate::transport::{CSYNC_CHUNK, Direction, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Access;
 use rustix::io::Errno;
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::os::fd::BorrowedFd;
@@ -18,73 +20,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// GnuTLS's codes for "call again", which unpatched `conn_write` passes through.
-const GNUTLS_E_AGAIN: c_int = -28;
-const GNUTLS_E_INTERRUPTED: c_int = -52;
+const GNUTLS_E_AGAIN: isize = -28;
+const GNUTLS_E_INTERRUPTED: isize = -52;
 
-/// The table that `linked_host.c` fills. Members are null where the program does not define the symbol.
-#[repr(C)]
-struct LinkedHost {
-    read: Option<unsafe extern "C" fn(*mut c_void, usize) -> c_int>,
-    raw_read: Option<unsafe extern "C" fn(*mut c_void, usize) -> c_int>,
-    write: Option<unsafe extern "C" fn(*const c_void, usize) -> c_int>,
-    close: Option<unsafe extern "C" fn() -> c_int>,
-    descriptor_in: *const c_int,
-    descriptor_out: *const c_int,
-    debug: Option<unsafe extern "C" fn(c_int, *const c_char, ...)>,
-    fatal: Option<unsafe extern "C" fn(*const c_char, ...)>,
-    local_path: Option<unsafe extern "C" fn(*const c_char) -> *const c_char>,
-    temp_dir: *const *const c_char,
-    ignore_uid: *const c_int,
-    ignore_gid: *const c_int,
-}
+/// How often a refused attempt on csync2's connection is repeated at once: GnuTLS's AGAIN on a blocking descriptor wants
+/// the call again, not a wait for data that is already buffered.
+const IMMEDIATE_REPEATS: u32 = 4;
 
-// SAFETY: the table itself is constant; what its members point to is the host's, and used only from the thread
-// that calls an exported function, as the host's own code would.
-unsafe impl Sync for LinkedHost {}
-
-unsafe extern "C" {
-    #[link_name = "csync_rs_linked_host"]
-    static LINKED: LinkedHost;
-}
-
-fn linked() -> &'static LinkedHost {
-    // SAFETY: constant data, defined in linked_host.c with this very layout.
-    unsafe { &LINKED }
-}
-
-/// Reads a global variable of the host's; `None` where it has none of that name.
-fn global<T: Copy>(variable: *const T) -> Option<T> {
-    if variable.is_null() {
-        return None;
-    }
-    // SAFETY: not null, so the address of the host's variable, which has this type.
-    Some(unsafe { *variable })
-}
-
-/// The log of the host: `csync_debug`.
+/// The log of the host.
 pub struct HostLog;
 
 impl Log for HostLog {
     fn log(&self, level: i32, message: &str) {
-        let (Some(debug), Ok(message)) = (linked().debug, CString::new(message)) else {
+        let Ok(message) = CString::new(message) else {
             return;
         };
-        // SAFETY: csync_debug takes a format and its arguments; both strings end in NUL and outlive the call.
-        unsafe { debug(level, c"%s\n".as_ptr(), message.as_ptr()) };
+        match registered() {
+            Some(host) => host.log(level, &message),
+            None => linked().log(level, &message),
+        }
     }
 }
 
 /// Ends the program the host's way, where the contract of `rsync.c` leaves no other: the connection is closed
-/// first, so that the peer sees an end instead of a stream that stops. Returns only to a host without a
-/// `csync_fatal`.
-pub fn close_and_end(message: &'static std::ffi::CStr) {
-    if let Some(close) = linked().close {
-        // SAFETY: takes no arguments and may be called at any time.
-        unsafe { close() };
-    }
-    if let Some(fatal) = linked().fatal {
-        // SAFETY: a format and its argument, both static. It may exit or jump: no value with a destructor is alive here.
-        unsafe { fatal(c"%s\n".as_ptr(), message.as_ptr()) };
+/// first, so that the peer sees an end instead of a stream that stops. Returns only to a host that has no way to end.
+pub fn close_and_end(message: &'static CStr) {
+    match registered() {
+        Some(host) => {
+            host.close();
+            host.fatal(message);
+        }
+        None => {
+            linked().close();
+            linked().fatal(message);
+        }
     }
 }
 
@@ -93,36 +62,42 @@ pub fn close_and_end(message: &'static std::ffi::CStr) {
 /// # Safety
 /// `filename` is null or a string that ends in NUL.
 pub unsafe fn local_path(filename: *const c_char) -> PathBuf {
-    let local = match linked().local_path {
-        // SAFETY: prefixsubst takes a string that ends in NUL.
-        Some(prefixsubst) if !filename.is_null() => unsafe { prefixsubst(filename) },
-        _ => filename,
-    };
-    // SAFETY: prefixsubst returns its argument or a string in a buffer of its own, copied here before the next call.
-    unsafe { pointer::path(local) }
+    match registered() {
+        // SAFETY: the same clause.
+        Some(host) => unsafe { host.local_path(filename) },
+        // SAFETY: the same clause.
+        None => unsafe { linked().local_path(filename) },
+    }
 }
 
-/// csync2's settings, as they stand now.
+/// The host's settings, as they stand now.
 pub fn settings(sync: bool) -> Settings {
-    let is_set = |flag: *const c_int| global(flag).is_some_and(|value| value != 0);
+    let ownership = match registered() {
+        Some(registered) => Ownership {
+            ignore_uid: registered.host.ignore_uid != 0,
+            ignore_gid: registered.host.ignore_gid != 0,
+        },
+        None => Ownership {
+            ignore_uid: linked().ignores_uid(),
+            ignore_gid: linked().ignores_gid(),
+        },
+    };
     Settings {
         temp_dir: temp_dir(),
-        ownership: Ownership {
-            ignore_uid: is_set(linked().ignore_uid),
-            ignore_gid: is_set(linked().ignore_gid),
-        },
+        ownership,
         sync,
         literal_budget: Settings::LITERAL_BUDGET,
     }
 }
 
-/// csync2's `tempdir`, where one is configured and can be used. The first time that it cannot, the log says so:
-/// files are staged beside their targets then.
+/// The host's staging directory, where one is configured and can be used. The first time that it cannot, the log says
+/// so: files are staged beside their targets then.
 pub fn temp_dir() -> Option<PathBuf> {
     static COMPLAINED: AtomicBool = AtomicBool::new(false);
-    let configured = global(linked().temp_dir)?;
-    // SAFETY: csync_tempdir is null or a string that ends in NUL.
-    let path = unsafe { pointer::path(configured) };
+    let path = match registered() {
+        Some(registered) => registered.temp_dir.clone(),
+        None => linked().temp_dir(),
+    };
     if path.as_os_str().is_empty() {
         return None;
     }
@@ -142,29 +117,34 @@ fn complain(complained: &AtomicBool, path: &Path, error: Errno) {
     }
 }
 
-/// The connection of the host: `conn_read` and `conn_write`.
+/// The connection of the host: its own functions, or csync2's `conn_read` and `conn_write`.
 #[derive(Default)]
-pub struct LinkedTransport;
+pub struct HostTransport;
 
-impl LinkedTransport {
-    /// What a negative return value means. Unpatched `conn.c` reports GnuTLS's troubles without an errno.
-    fn failure(code: c_int) -> io::Result<usize> {
-        let error = io::Error::last_os_error();
-        match code {
-            GNUTLS_E_AGAIN => Err(ErrorKind::WouldBlock.into()),
-            GNUTLS_E_INTERRUPTED => Err(ErrorKind::Interrupted.into()),
-            _ if error.raw_os_error() == Some(0) => Ok(0),
-            _ => Err(error),
-        }
-    }
-
-    fn judge(code: c_int) -> io::Result<usize> {
-        usize::try_from(code).or_else(|_| Self::failure(code))
+/// What a host's function returned. Unpatched `conn.c` reports GnuTLS's troubles without an errno.
+pub fn judge(code: isize) -> io::Result<usize> {
+    let Err(_) = usize::try_from(code) else {
+        return Ok(code.unsigned_abs());
+    };
+    let error = io::Error::last_os_error();
+    match code {
+        GNUTLS_E_AGAIN => Err(ErrorKind::WouldBlock.into()),
+        GNUTLS_E_INTERRUPTED => Err(ErrorKind::Interrupted.into()),
+        _ if error.raw_os_error() == Some(0) => Ok(0),
+        _ => Err(error),
     }
 }
 
-impl Transport for LinkedTransport {
+impl Transport for HostTransport {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if let Some(registered) = registered() {
+            let read = registered.host.read.ok_or(ErrorKind::NotConnected)?;
+            set_errno(0);
+            // SAFETY: the buffer is valid for writes of that many bytes.
+            return judge(unsafe {
+                read(registered.host.userdata, buf.as_mut_ptr().cast(), buf.len())
+            });
+        }
         // A header comes byte by byte: conn_raw_read does not write a line to the log for each.
         let read = match buf.len() {
             1 => linked().raw_read.or(linked().read),
@@ -173,27 +153,41 @@ impl Transport for LinkedTransport {
         let read = read.ok_or(ErrorKind::NotConnected)?;
         set_errno(0);
         // SAFETY: the buffer is valid for writes of that many bytes.
-        Self::judge(unsafe { read(buf.as_mut_ptr().cast(), buf.len()) })
+        let code = unsafe { read(buf.as_mut_ptr().cast(), buf.len()) };
+        judge(code as isize)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(registered) = registered() {
+            let write = registered.host.write.ok_or(ErrorKind::NotConnected)?;
+            set_errno(0);
+            // SAFETY: the buffer is valid for reads of that many bytes.
+            return judge(unsafe {
+                write(registered.host.userdata, bytes.as_ptr().cast(), bytes.len())
+            });
+        }
         let write = linked().write.ok_or(ErrorKind::NotConnected)?;
         set_errno(0);
         // SAFETY: the buffer is valid for reads of that many bytes.
-        Self::judge(unsafe { write(bytes.as_ptr().cast(), bytes.len()) })
+        let code = unsafe { write(bytes.as_ptr().cast(), bytes.len()) };
+        judge(code as isize)
     }
 
     fn max_payload(&self) -> Option<NonZeroUsize> {
         NonZeroUsize::new(CSYNC_CHUNK)
     }
 
-    fn wait(&mut self, direction: Direction, limit: Duration) {
-        let (variable, flags) = match direction {
-            Direction::Read => (linked().descriptor_in, PollFlags::IN),
-            Direction::Write => (linked().descriptor_out, PollFlags::OUT),
+    fn wait(&mut self, direction: Direction, refusals: u32, limit: Duration) {
+        if refusals <= IMMEDIATE_REPEATS {
+            return;
+        }
+        let limit = limit.min(Duration::from_millis(1) * (refusals - IMMEDIATE_REPEATS));
+        let (descriptor, flags) = match direction {
+            Direction::Read => (linked().descriptor_in(), PollFlags::IN),
+            Direction::Write => (linked().descriptor_out(), PollFlags::OUT),
         };
-        match global(variable) {
-            Some(descriptor) if descriptor >= 0 => poll(descriptor, flags, limit),
+        match descriptor {
+            Some(descriptor) if registered().is_none() => poll(descriptor, flags, limit),
             _ => std::thread::sleep(limit),
         }
     }
@@ -202,10 +196,7 @@ impl Transport for LinkedTransport {
 fn poll(descriptor: c_int, flags: PollFlags, limit: Duration) {
     // SAFETY: not negative, and the host keeps its connection open during a call into this library.
     let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let limit = Timespec {
-        tv_sec: limit.as_secs().try_into().unwrap_or(0),
-        tv_nsec: limit.subsec_nanos().into(),
-    };
+    let limit = Timespec::try_from(limit).unwrap_or_default();
     // However it ends, the caller tries again.
     let _ = rustix::event::poll(&mut [PollFd::new(&descriptor, flags)], Some(&limit));
 }

@@ -41,3 +41,26 @@ pub unsafe fn write_string(place: *mut c_char, bytes: &[u8]) {
     // SAFETY: likewise.
     unsafe { *end = 0 };
 }
+
+/// A structure that begins with its own size: a copy of as much of it as the caller's version has, and zeroes for
+/// what is newer. `None` for a null pointer and for a size that does not hold the size itself.
+///
+/// # Safety
+/// `pointer` is null, or its first member is a `usize` that says how many bytes are readable there; zeroes are a valid
+/// value for every member of `T`, which begins with that `usize`.
+pub unsafe fn versioned<T>(pointer: *const T) -> Option<T> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and the caller says that the first member is readable.
+    let size = unsafe { *pointer.cast::<usize>() };
+    if size < size_of::<usize>() {
+        return None;
+    }
+    let mut copy = std::mem::MaybeUninit::<T>::zeroed();
+    let count = size.min(size_of::<T>());
+    // SAFETY: that many bytes are readable there and writable here, and the two do not overlap.
+    unsafe { std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), copy.as_mut_ptr().cast(), count) };
+    // SAFETY: zeroes are valid, and so is what the caller gave.
+    Some(unsafe { copy.assume_init() })
+}

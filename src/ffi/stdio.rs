@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, IntoRawFd};
-use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
 /// A stream that C has opened and will close.
@@ -99,27 +98,6 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         self.flush_stream()
-    }
-}
-
-/// Reads a file from its start, wherever its position is.
-pub struct FromStart<'f> {
-    file: &'f File,
-    offset: u64,
-}
-
-impl<'f> FromStart<'f> {
-    /// Starts at offset 0.
-    pub fn new(file: &'f File) -> Self {
-        Self { file, offset: 0 }
-    }
-}
-
-impl Read for FromStart<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buf, self.offset)?;
-        self.offset += count as u64;
-        Ok(count)
     }
 }
 

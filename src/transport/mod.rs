@@ -2,17 +2,28 @@
 //! repeated. Knows nothing of files or of librsync's formats.
 #![forbid(unsafe_code)]
 
+mod descriptor;
+mod early;
 mod retry;
+mod supervised;
 
-pub use retry::{ConnectionError, chunk, read_full, write_all};
+pub use descriptor::DescriptorPair;
+pub use early::EarlyInput;
+pub use retry::{ConnectionError, FileSent, chunk, flush, read_full, send_file, write_all};
+pub use supervised::{Progress, Supervised};
 
-use std::io;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// The largest piece that is handed to a transport which names no limit of its own: 16,384 bytes, the
-/// most that one TLS record carries. `CSYNC_CHUNK` in C.
+/// The most that one TLS record carries, and the largest write on csync2's connection: 16,384 bytes.
+/// `CSYNC_CHUNK` in C.
 pub const CSYNC_CHUNK: usize = 16384;
+
+/// The largest write to a transport that names no limit: a plain stream, where fewer calls are faster and nothing is
+/// cut into records.
+pub const STREAM_CHUNK: usize = 128 * 1024;
 
 /// Which way bytes were to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +36,7 @@ pub enum Direction {
 
 /// A connection to a peer.
 ///
-/// `read` and `write` are single attempts, free to do less than they were asked; [`read_full`] and
+/// `read`, `write` and `send_file` are single attempts, free to do less than they were asked; [`read_full`] and
 /// [`write_all`] hold the rules for repeating them.
 pub trait Transport {
     /// Reads at most `buf.len()` bytes, once. `Ok(0)` is the end of the stream *or* nothing right now: csync2's
@@ -36,11 +47,29 @@ pub trait Transport {
     /// allows. A repeated call passes the same bytes at the same address.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// The largest `write` that is carried in one piece; `None` where there is no such limit.
+    /// The largest `write` that is carried in one piece; `None` where there is no such limit. May change at any time.
     fn max_payload(&self) -> Option<NonZeroUsize> {
         None
     }
 
-    /// Waits, for `limit` at most, until another attempt may succeed. Waiting too short is harmless.
-    fn wait(&mut self, direction: Direction, limit: Duration);
+    /// Sends what `write` may have held back.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Waits, for `limit` at most, until another attempt may succeed: the one before was refused for the `refusals`th
+    /// time in a row. Waiting too short is harmless.
+    fn wait(&mut self, direction: Direction, refusals: u32, limit: Duration);
+
+    /// Sends at most `count` bytes of `file` from `offset` on without their passing through this process, once;
+    /// `Unsupported` where there is no such way.
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        let _ = (file, offset, count);
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    /// A payload of `length` bytes begins: for those who want to know how much there is.
+    fn announced(&mut self, direction: Direction, length: u64) {
+        let _ = (direction, length);
+    }
 }

@@ -1,6 +1,7 @@
 //! When a read or a write is repeated. Every byte of this library passes through here.
 
-use super::{CSYNC_CHUNK, Direction, Transport};
+use super::{Direction, STREAM_CHUNK, Transport};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -11,10 +12,6 @@ use thiserror::Error;
 /// Unpatched csync2 swallows GnuTLS's AGAIN (a key update, a session ticket) and reports an empty or short
 /// read; the data is there at the next call. A closed connection answers every repeat with nothing.
 const EMPTY_REPEATS: u32 = 8;
-
-/// How often a refused attempt is repeated at once before the transport is asked to wait: GnuTLS's AGAIN
-/// on a blocking descriptor wants the call again, not a wait for data that is already buffered.
-const REFUSED_REPEATS: u32 = 4;
 
 /// The longest single wait for a transport that refuses for now.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -73,12 +70,9 @@ impl Patience {
                 None => Err(ConnectionError::Closed(self.direction)),
             },
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if self.refused >= REFUSED_REPEATS {
-                    let wait = Duration::from_millis(1) * (self.refused - REFUSED_REPEATS + 1);
-                    transport.wait(self.direction, wait.min(LONGEST_WAIT));
-                }
-                self.refused = self.refused.saturating_add(1).min(1000);
+            Err(error) if is_repeated(&error) => {
+                self.refused = self.refused.saturating_add(1);
+                transport.wait(self.direction, self.refused, LONGEST_WAIT);
                 Ok(None)
             }
             Err(error) => Err(ConnectionError::Failed(self.direction, error)),
@@ -115,7 +109,7 @@ pub fn read_full(transport: &mut dyn Transport, buf: &mut [u8]) -> Result<(), Co
     Ok(())
 }
 
-/// Writes all of `bytes`, in pieces no larger than the transport's limit ([`CSYNC_CHUNK`] without one).
+/// Writes all of `bytes`, in pieces no larger than the transport's limit ([`STREAM_CHUNK`] without one).
 ///
 /// # Errors
 /// The peer closed the connection or it failed before everything was written.
@@ -136,7 +130,63 @@ pub fn write_all(transport: &mut dyn Transport, bytes: &[u8]) -> Result<(), Conn
 pub fn chunk(transport: &dyn Transport) -> usize {
     transport
         .max_payload()
-        .map_or(CSYNC_CHUNK, NonZeroUsize::get)
+        .map_or(STREAM_CHUNK, NonZeroUsize::get)
+}
+
+/// Sends what the transport holds back.
+///
+/// # Errors
+/// The connection failed.
+pub fn flush(transport: &mut dyn Transport) -> Result<(), ConnectionError> {
+    let mut patience = Patience::new(Direction::Write);
+    loop {
+        // A flush has no count; one that is done is progress.
+        let attempt = transport.flush().map(|()| 1);
+        if patience.judge(attempt, transport)?.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+fn is_repeated(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
+}
+
+/// What became of a range of a file that the transport was to send by itself.
+pub enum FileSent {
+    /// So many bytes have left; the file has no more.
+    Part(u64),
+    /// So many bytes have left, and the rest must be read and written: the transport cannot do it, or file or
+    /// connection failed, and reading and writing tell which.
+    Unsupported(u64),
+}
+
+/// Sends `length` bytes of `file` from `offset` on without their passing through this process, as far as the
+/// transport can.
+///
+/// # Errors
+/// The connection failed.
+pub fn send_file(
+    transport: &mut dyn Transport,
+    file: &File,
+    offset: u64,
+    length: u64,
+) -> Result<FileSent, ConnectionError> {
+    let mut patience = Patience::new(Direction::Write);
+    let mut done = 0;
+    while done < length {
+        let count = usize::try_from(length - done).unwrap_or(usize::MAX);
+        match transport.send_file(file, offset + done, count) {
+            Ok(0) => break,
+            Err(error) if !is_repeated(&error) => return Ok(FileSent::Unsupported(done)),
+            attempt => {
+                if let Some(count) = patience.judge(attempt, transport)? {
+                    done += count.get() as u64;
+                }
+            }
+        }
+    }
+    Ok(FileSent::Part(done))
 }
 
 #[cfg(test)]
@@ -150,7 +200,7 @@ mod tests {
         answers: VecDeque<io::Result<usize>>,
         written: Vec<Vec<u8>>,
         addresses: Vec<usize>,
-        waits: usize,
+        waits: Vec<u32>,
         limit: Option<NonZeroUsize>,
     }
 
@@ -169,8 +219,8 @@ mod tests {
         fn max_payload(&self) -> Option<NonZeroUsize> {
             self.limit
         }
-        fn wait(&mut self, _: Direction, _: Duration) {
-            self.waits += 1;
+        fn wait(&mut self, _: Direction, refusals: u32, _: Duration) {
+            self.waits.push(refusals);
         }
     }
 
@@ -213,7 +263,7 @@ mod tests {
         answers.push(Ok(4));
         let mut transport = scripted(answers);
         assert!(read_full(&mut transport, &mut [0; 4]).is_ok());
-        assert_eq!(transport.waits, 50 - REFUSED_REPEATS as usize);
+        assert_eq!(transport.waits, (1..=50).collect::<Vec<_>>());
     }
 
     #[test]
@@ -227,12 +277,12 @@ mod tests {
 
     #[test]
     fn no_write_is_above_the_limit() {
-        for limit in [1, 7, CSYNC_CHUNK] {
+        for limit in [1, 7, 16384] {
             let mut transport = Scripted {
                 limit: NonZeroUsize::new(limit),
                 ..Scripted::default()
             };
-            let bytes = vec![7; 3 * CSYNC_CHUNK + 1];
+            let bytes = vec![7; 3 * 16384 + 1];
             assert!(write_all(&mut transport, &bytes).is_ok());
             assert_eq!(transport.written.concat(), bytes);
             assert!(transport.written.iter().all(|piece| piece.len() <= limit));

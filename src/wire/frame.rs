@@ -1,7 +1,14 @@
 //! One announced payload, as its receiver and as its sender see it.
 
 use super::header::{announcement, send_error};
-use crate::transport::{CSYNC_CHUNK, ConnectionError, Transport, chunk, read_full, write_all};
+use crate::transport::{
+    CSYNC_CHUNK, ConnectionError, Direction, FileSent, STREAM_CHUNK, Transport, chunk, flush,
+    read_full, send_file, write_all,
+};
+use std::fs::File;
+
+/// From this length on, a range of a file is left to the transport to send.
+const LONG_RANGE: u64 = 256 * 1024;
 
 /// The payload that the peer has announced: hands out its bytes and knows how many are still owed.
 pub struct FrameReader<'t> {
@@ -12,6 +19,7 @@ pub struct FrameReader<'t> {
 impl<'t> FrameReader<'t> {
     /// A reader of the `length` bytes that follow.
     pub fn new(transport: &'t mut dyn Transport, length: u64) -> Self {
+        transport.announced(Direction::Read, length);
         Self {
             transport,
             owed: length,
@@ -56,14 +64,16 @@ pub struct FrameWriter<'t> {
     filled: usize,
     owed: u64,
     announced: bool,
+    sends_files: bool,
 }
 
 impl<'t> FrameWriter<'t> {
     /// Announces `length` bytes. The header leaves with the first of them.
     pub fn announce(transport: &'t mut dyn Transport, length: u64) -> Self {
+        transport.announced(Direction::Write, length);
         let header = announcement(length);
         // The buffer holds the header whatever the chunk: write_all cuts it to what the transport takes.
-        let size = chunk(transport).clamp(header.len() + 1, CSYNC_CHUNK);
+        let size = chunk(transport).clamp(header.len() + 1, STREAM_CHUNK);
         let mut buffer = vec![0; size].into_boxed_slice();
         buffer[..header.len()].copy_from_slice(header.as_bytes());
         Self {
@@ -72,6 +82,7 @@ impl<'t> FrameWriter<'t> {
             filled: header.len(),
             owed: length,
             announced: false,
+            sends_files: true,
         }
     }
 
@@ -99,7 +110,7 @@ impl<'t> FrameWriter<'t> {
     /// The connection was lost.
     pub fn room(&mut self) -> Result<&mut [u8], ConnectionError> {
         if self.filled == self.buffer.len() {
-            self.flush()?;
+            self.write_out()?;
         }
         let free = &mut self.buffer[self.filled..];
         let count = usize::try_from(self.owed).map_or(free.len(), |owed| owed.min(free.len()));
@@ -149,6 +160,33 @@ impl<'t> FrameWriter<'t> {
         Ok(())
     }
 
+    /// Gives `length` bytes of `file` from `offset` on, without their passing through this process, as far as the
+    /// transport can do that; returns how many bytes it was.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    pub fn put_file(
+        &mut self,
+        file: &File,
+        offset: u64,
+        length: u64,
+    ) -> Result<u64, ConnectionError> {
+        let length = length.min(self.owed);
+        if length < LONG_RANGE || !self.sends_files {
+            return Ok(0);
+        }
+        self.write_out()?;
+        let count = match send_file(self.transport, file, offset, length)? {
+            FileSent::Part(count) => count,
+            FileSent::Unsupported(count) => {
+                self.sends_files = false;
+                count
+            }
+        };
+        self.owed -= count;
+        Ok(count)
+    }
+
     /// Sends what is still held back.
     ///
     /// # Errors
@@ -157,10 +195,11 @@ impl<'t> FrameWriter<'t> {
         debug_assert_eq!(self.owed, 0, "announced bytes are missing");
         let missing = self.owed;
         self.fill(missing)?;
-        self.flush()
+        self.write_out()?;
+        flush(self.transport)
     }
 
-    fn flush(&mut self) -> Result<(), ConnectionError> {
+    fn write_out(&mut self) -> Result<(), ConnectionError> {
         self.announced = true;
         write_all(self.transport, &self.buffer[..self.filled])?;
         self.filled = 0;
@@ -171,7 +210,6 @@ impl<'t> FrameWriter<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::Direction;
     use std::io;
     use std::num::NonZeroUsize;
     use std::time::Duration;
@@ -193,7 +231,7 @@ mod tests {
         fn max_payload(&self) -> Option<NonZeroUsize> {
             self.limit
         }
-        fn wait(&mut self, _: Direction, _: Duration) {}
+        fn wait(&mut self, _: Direction, _: u32, _: Duration) {}
     }
 
     fn sent(length: usize, limit: usize) -> Vec<Vec<u8>> {
@@ -216,7 +254,7 @@ mod tests {
     #[test]
     fn writes_are_full_chunks_and_never_larger() {
         let header = "octet-stream 100000\n".len();
-        let sizes: Vec<_> = sent(100_000, 0).iter().map(Vec::len).collect();
+        let sizes: Vec<_> = sent(100_000, CSYNC_CHUNK).iter().map(Vec::len).collect();
         assert_eq!(sizes.iter().sum::<usize>(), header + 100_000);
         let (last, full) = sizes.split_last().unwrap_or((&0, &[]));
         assert!(full.iter().all(|size| *size == CSYNC_CHUNK) && *last <= CSYNC_CHUNK);
@@ -225,7 +263,7 @@ mod tests {
     #[test]
     fn the_bytes_are_the_same_whatever_the_limit() {
         let whole = sent(5000, 0).concat();
-        for limit in [1, 7, 511, 512, 16383, 16384, 70000] {
+        for limit in [1, 7, 511, 512, 16383, 16384, 70000, 1 << 20] {
             let pieces = sent(5000, limit);
             assert!(pieces.iter().all(|piece| piece.len() <= limit));
             assert_eq!(pieces.concat(), whole);
@@ -241,7 +279,7 @@ mod tests {
         assert_eq!(transport.written.concat(), b"ERROR\n");
 
         let mut frame = FrameWriter::announce(&mut transport, 1 << 20);
-        assert!(frame.put(&[0; 2 * CSYNC_CHUNK]).is_ok());
+        assert!(frame.put(&[0; 2 * STREAM_CHUNK]).is_ok());
         assert!(matches!(frame.withdraw(), Ok(false)));
     }
 

@@ -1,6 +1,6 @@
 //! The header line: `octet-stream N\n`, `octet-stream -1\n` or `ERROR\n`.
 
-use crate::transport::{ConnectionError, Transport, read_full, write_all};
+use crate::transport::{ConnectionError, Transport, flush, read_full, write_all};
 
 /// The longest line that is kept. A longer one is read to its end, so that the next line is found, and is
 /// an error text anyway: the longest header is 33 bytes.
@@ -76,7 +76,8 @@ pub(super) fn announcement(length: u64) -> String {
 /// # Errors
 /// The connection was lost.
 pub fn send_error(transport: &mut dyn Transport) -> Result<(), ConnectionError> {
-    write_all(transport, b"ERROR\n")
+    write_all(transport, b"ERROR\n")?;
+    flush(transport)
 }
 
 #[cfg(test)]

@@ -1,0 +1,262 @@
+//! A connection over two descriptors: a socket (both the same), two pipes, or what else reads and writes as a
+//! stream. Every call is made so that it does not wait; waiting is done in one place, for both directions.
+
+use super::{Direction, EarlyInput, Transport};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{FileType, OFlags};
+use rustix::io::{Errno, ReadWriteFlags};
+use rustix::net::{RecvFlags, SendFlags, SocketType, sockopt};
+use rustix::pipe::SpliceFlags;
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// What a pipe that is ready takes without making the writer wait (`PIPE_BUF`).
+const ATOMIC: usize = 4096;
+
+/// What is sent from a file at once.
+const FILE_STEP: usize = 1 << 20;
+
+/// What kind of thing a descriptor is, as far as the calls differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Socket,
+    Pipe,
+    Other,
+}
+
+/// Two descriptors, which may be the same. They are borrowed: the caller closes them.
+#[derive(Debug)]
+pub struct DescriptorPair<'fd> {
+    input: BorrowedFd<'fd>,
+    output: BorrowedFd<'fd>,
+    input_kind: Kind,
+    output_kind: Kind,
+    early: EarlyInput,
+}
+
+impl<'fd> DescriptorPair<'fd> {
+    /// Reads from `input`, writes to `output`. With `keepalive`, a TCP connection is probed while it is silent, so that
+    /// a peer that has vanished is noticed.
+    ///
+    /// # Errors
+    /// `EBADF`; `EPROTOTYPE` for a socket that is no stream: packets need a transport that knows their limits.
+    pub fn new(
+        input: BorrowedFd<'fd>,
+        output: BorrowedFd<'fd>,
+        keepalive: bool,
+    ) -> io::Result<Self> {
+        let pair = Self {
+            input,
+            output,
+            input_kind: kind(input)?,
+            output_kind: kind(output)?,
+            early: EarlyInput::new(EarlyInput::BOUND),
+        };
+        if keepalive && pair.output_kind == Kind::Socket {
+            keep_alive(output);
+        }
+        Ok(pair)
+    }
+}
+
+fn kind(descriptor: BorrowedFd<'_>) -> io::Result<Kind> {
+    let stat = rustix::fs::fstat(descriptor)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => Ok(Kind::Pipe),
+        FileType::Socket if sockopt::socket_type(descriptor)? == SocketType::STREAM => {
+            Ok(Kind::Socket)
+        }
+        FileType::Socket => Err(Errno::PROTOTYPE.into()),
+        _ => Ok(Kind::Other),
+    }
+}
+
+/// Probes after a minute of silence, every ten seconds, six times. Best effort: a local socket has no such thing.
+fn keep_alive(socket: BorrowedFd<'_>) {
+    if sockopt::set_socket_keepalive(socket, true).is_ok() {
+        let _ = sockopt::set_tcp_keepidle(socket, Duration::from_secs(60));
+        let _ = sockopt::set_tcp_keepintvl(socket, Duration::from_secs(10));
+        let _ = sockopt::set_tcp_keepcnt(socket, 6);
+    }
+}
+
+/// Whether one of `flags` (or an error, or the end) is there now.
+fn is_ready(descriptor: BorrowedFd<'_>, flags: PollFlags) -> io::Result<bool> {
+    let mut polled = [PollFd::from_borrowed_fd(descriptor, flags)];
+    Ok(rustix::event::poll(&mut polled, Some(&Timespec::default()))? > 0)
+}
+
+fn read_now(descriptor: BorrowedFd<'_>, kind: Kind, buf: &mut [u8]) -> io::Result<usize> {
+    if kind == Kind::Socket {
+        return Ok(rustix::net::recv(descriptor, buf, RecvFlags::DONTWAIT)?.1);
+    }
+    if !is_ready(descriptor, PollFlags::IN)? {
+        return Err(ErrorKind::WouldBlock.into());
+    }
+    Ok(rustix::io::read(descriptor, buf)?)
+}
+
+impl Transport for DescriptorPair<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.early.take(buf) {
+            0 => read_now(self.input, self.input_kind, buf),
+            count => Ok(count),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.output_kind == Kind::Socket {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            return Ok(rustix::net::send(self.output, bytes, flags)?);
+        }
+        if self.output_kind == Kind::Pipe {
+            let now = ReadWriteFlags::NOWAIT;
+            match rustix::io::pwritev2(self.output, &[IoSlice::new(bytes)], u64::MAX, now) {
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+                result => return Ok(result?),
+            }
+        }
+        if !is_ready(self.output, PollFlags::OUT)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(rustix::io::write(
+            self.output,
+            &bytes[..bytes.len().min(ATOMIC)],
+        )?)
+    }
+
+    fn wait(&mut self, direction: Direction, _: u32, limit: Duration) {
+        let writing = direction == Direction::Write;
+        let mut polled = Vec::with_capacity(2);
+        if writing {
+            polled.push(PollFd::from_borrowed_fd(self.output, PollFlags::OUT));
+        }
+        if !writing || self.early.has_room() {
+            polled.push(PollFd::from_borrowed_fd(self.input, PollFlags::IN));
+        }
+        let limit = Timespec::try_from(limit).unwrap_or_default();
+        let readable = rustix::event::poll(&mut polled, Some(&limit)).is_ok()
+            && polled
+                .last()
+                .is_some_and(|input| input.revents().contains(PollFlags::IN));
+        if writing && readable {
+            let (input, kind) = (self.input, self.input_kind);
+            self.early.fill(|buf| read_now(input, kind, buf));
+        }
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        let count = count.min(FILE_STEP);
+        let mut offset = offset;
+        let sent = match self.output_kind {
+            Kind::Pipe => {
+                let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+                rustix::pipe::splice(file, Some(&mut offset), self.output, None, count, flags)
+            }
+            Kind::Socket => send_file_now(self.output, file, offset, count),
+            Kind::Other => Err(Errno::INVAL),
+        };
+        match sent {
+            // This pair of descriptors cannot do it.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                Err(ErrorKind::Unsupported.into())
+            }
+            sent => Ok(sent?),
+        }
+    }
+}
+
+/// `sendfile` has no flag against waiting: the socket is set to it for the time of the call.
+fn send_file_now(
+    socket: BorrowedFd<'_>,
+    file: &File,
+    offset: u64,
+    count: usize,
+) -> Result<usize, Errno> {
+    let mut offset = offset;
+    let before = rustix::fs::fcntl_getfl(socket)?;
+    rustix::fs::fcntl_setfl(socket, before | OFlags::NONBLOCK)?;
+    let sent = rustix::fs::sendfile(socket, file.as_fd(), Some(&mut offset), count);
+    rustix::fs::fcntl_setfl(socket, before)?;
+    sent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{ConnectionError, FileSent, read_full, send_file, write_all};
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    type Result = std::result::Result<(), Box<dyn std::error::Error>>;
+
+    fn pattern(length: usize) -> Vec<u8> {
+        (0..length).map(|number| (number * 31 / 7) as u8).collect()
+    }
+
+    #[test]
+    fn two_that_write_before_they_read_do_not_wait_for_each_other() -> Result {
+        let (one, other) = UnixStream::pair()?;
+        let sent = pattern(8 << 20);
+        let talk = |stream: UnixStream| -> std::result::Result<bool, ConnectionError> {
+            let mut pair = DescriptorPair::new(stream.as_fd(), stream.as_fd(), false)
+                .map_err(|error| ConnectionError::Failed(Direction::Read, error))?;
+            write_all(&mut pair, &sent)?;
+            let mut got = vec![0; sent.len()];
+            read_full(&mut pair, &mut got)?;
+            Ok(got == sent)
+        };
+        let (first, second) = std::thread::scope(|scope| {
+            let first = scope.spawn(|| talk(one));
+            let second = scope.spawn(|| talk(other));
+            (first.join(), second.join())
+        });
+        assert!(matches!((first, second), (Ok(Ok(true)), Ok(Ok(true)))));
+        Ok(())
+    }
+
+    #[test]
+    fn files_are_sent_over_sockets_and_pipes() -> Result {
+        let mut file = tempfile::tempfile()?;
+        let content = pattern(3_000_000);
+        file.write_all(&content)?;
+        let (near, far) = UnixStream::pair()?;
+        let (pipe_out, pipe_in) = rustix::pipe::pipe()?;
+        for (input, output) in [
+            (far.as_fd(), near.as_fd()),
+            (pipe_out.as_fd(), pipe_in.as_fd()),
+        ] {
+            let got = std::thread::scope(|scope| {
+                let reader = scope.spawn(move || {
+                    let mut pair = DescriptorPair::new(input, input, false).ok()?;
+                    let mut got = vec![0; 2_900_000];
+                    read_full(&mut pair, &mut got).ok()?;
+                    Some(got)
+                });
+                let mut pair = DescriptorPair::new(output, output, false).ok()?;
+                let sent = send_file(&mut pair, &file, 100_000, 5_000_000).ok()?;
+                assert!(matches!(sent, FileSent::Part(2_900_000)));
+                reader.join().ok()?
+            });
+            assert!(got.as_deref() == Some(&content[100_000..]));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn packets_are_refused() -> Result {
+        use rustix::net::{AddressFamily, SocketFlags, socketpair};
+        let (one, _other) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::empty(),
+            None,
+        )?;
+        let error = DescriptorPair::new(one.as_fd(), one.as_fd(), true).err();
+        let errno = error.and_then(|error| error.raw_os_error());
+        assert_eq!(errno, Some(Errno::PROTOTYPE.raw_os_error()));
+        Ok(())
+    }
+}

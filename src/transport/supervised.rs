@@ -1,0 +1,190 @@
+//! A transport that is watched: progress is reported, a silent peer is given up, and another thread can end it.
+
+use super::{Direction, Transport};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Between two reports of progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How far a verb has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes that went over the connection since the verb began, with headers.
+    pub done: u64,
+    /// Bytes of the payloads announced so far, either way; 0 before the first.
+    pub announced: u64,
+}
+
+/// Watches over `inner` for the time of one verb.
+pub struct Supervised<'s> {
+    inner: &'s mut dyn Transport,
+    cancelled: &'s AtomicBool,
+    silence: Option<Duration>,
+    chunk: Option<NonZeroUsize>,
+    observer: Option<&'s mut dyn FnMut(Progress) -> bool>,
+    progress: Progress,
+    last_moved: Instant,
+    last_report: Option<Instant>,
+}
+
+impl<'s> Supervised<'s> {
+    /// Ends the transfer when `cancelled` becomes true, when nothing moves for `silence`, or when `observer` says so
+    /// (false). No write is larger than `chunk`. The observer is called ten times a second at most, and by [`Supervised::finish`].
+    pub fn new(
+        inner: &'s mut dyn Transport,
+        cancelled: &'s AtomicBool,
+        silence: Option<Duration>,
+        chunk: Option<NonZeroUsize>,
+        observer: Option<&'s mut dyn FnMut(Progress) -> bool>,
+    ) -> Self {
+        Self {
+            inner,
+            cancelled,
+            silence,
+            chunk,
+            observer,
+            progress: Progress::default(),
+            last_moved: Instant::now(),
+            last_report: None,
+        }
+    }
+
+    /// The last report.
+    pub fn finish(mut self) {
+        self.report();
+    }
+
+    fn report(&mut self) {
+        if let Some(observer) = &mut self.observer {
+            if !observer(self.progress) {
+                self.cancelled.store(true, Ordering::Relaxed);
+            }
+        }
+        self.last_report = Some(Instant::now());
+    }
+
+    /// Ahead of an attempt.
+    fn may_go_on(&self) -> io::Result<()> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(io::Error::other("cancelled"));
+        }
+        Ok(())
+    }
+
+    /// Behind an attempt.
+    fn account(&mut self, attempt: io::Result<usize>) -> io::Result<usize> {
+        match &attempt {
+            Ok(0) => {}
+            Ok(count) => {
+                self.progress.done += *count as u64;
+                self.last_moved = Instant::now();
+                let due = self
+                    .last_report
+                    .is_none_or(|last| self.last_moved - last >= REPORT_INTERVAL);
+                if self.observer.is_some() && due {
+                    self.report();
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => self.end_silence()?,
+            Err(_) => {}
+        }
+        attempt
+    }
+
+    fn end_silence(&self) -> io::Result<()> {
+        match self.silence {
+            Some(silence) if self.last_moved.elapsed() >= silence => {
+                Err(ErrorKind::TimedOut.into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Transport for Supervised<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.may_go_on()?;
+        let attempt = self.inner.read(buf);
+        self.account(attempt)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.may_go_on()?;
+        let attempt = self.inner.write(bytes);
+        self.account(attempt)
+    }
+
+    fn max_payload(&self) -> Option<NonZeroUsize> {
+        match (self.chunk, self.inner.max_payload()) {
+            (Some(chunk), Some(payload)) => Some(chunk.min(payload)),
+            (chunk, payload) => chunk.or(payload),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.may_go_on()?;
+        let attempt = self.inner.flush().map(|()| 0);
+        self.account(attempt).map(|_| ())
+    }
+
+    fn wait(&mut self, direction: Direction, refusals: u32, limit: Duration) {
+        self.inner.wait(direction, refusals, limit);
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        self.may_go_on()?;
+        let attempt = self.inner.send_file(file, offset, count);
+        self.account(attempt)
+    }
+
+    fn announced(&mut self, direction: Direction, length: u64) {
+        self.progress.announced = self.progress.announced.saturating_add(length);
+        self.inner.announced(direction, length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{DescriptorPair, read_full, write_all};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_silent_peer_is_given_up() -> io::Result<()> {
+        let (near, _far) = UnixStream::pair()?;
+        let mut pair = DescriptorPair::new(near.as_fd(), near.as_fd(), false)?;
+        let cancelled = AtomicBool::new(false);
+        let silence = Some(Duration::from_millis(50));
+        let mut supervised = Supervised::new(&mut pair, &cancelled, silence, None, None);
+        let error = read_full(&mut supervised, &mut [0]).map_err(|error| error.to_string());
+        assert_eq!(
+            error,
+            Err("connection failed while receiving: timed out".into())
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn the_observer_sees_the_end_and_can_cancel() -> io::Result<()> {
+        let (near, _far) = UnixStream::pair()?;
+        let mut pair = DescriptorPair::new(near.as_fd(), near.as_fd(), false)?;
+        let cancelled = AtomicBool::new(false);
+        let mut seen = Vec::new();
+        let mut observer = |progress: Progress| {
+            seen.push(progress.done);
+            false
+        };
+        let mut supervised =
+            Supervised::new(&mut pair, &cancelled, None, None, Some(&mut observer));
+        assert!(write_all(&mut supervised, b"abc").is_ok());
+        assert!(write_all(&mut supervised, b"def").is_err());
+        supervised.finish();
+        assert_eq!(seen, [3, 3]);
+        Ok(())
+    }
+}
