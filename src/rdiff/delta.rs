@@ -1,9 +1,9 @@
-//! The search: which parts of a source stand in the basis that a signature describes.
+//! The delta: which parts of a source stand in the basis that a signature describes.
 //!
 //! One pass over the source, in three ways of moving. Where the last block matched, the next ones are
-//! expected to follow in the basis, and are compared by the run. Elsewhere the weak sum is rolled along
-//! byte by byte until it is that of some block, and the strong sum decides. What is left at the end is
-//! shorter than a block, and can only be the short last block of the basis.
+//! expected to follow in the basis, and are compared by the run. Elsewhere a block of the basis is searched
+//! for at each offset (see `search`). What is left at the end is shorter than a block, and can only be the
+//! short last block of the basis.
 
 use std::collections::TryReserveError;
 use std::io::Read;
@@ -11,10 +11,12 @@ use std::io::Read;
 use thiserror::Error;
 
 use super::format::WeakKind;
-use super::index::{Candidates, Index};
+use super::index::Index;
+use super::lanes::{RabinKarpLanes, RollsumLanes, WeakLanes};
 use super::plan::PlanBuilder;
 pub use super::plan::{DeltaPlan, PlanItem};
-use super::rollsum::{RabinKarp, Rollsum, WeakSum};
+use super::rollsum::WeakSum;
+use super::search::Search;
 use super::signature::BlockSums;
 use super::strong::strong_sum;
 use super::window::Window;
@@ -63,10 +65,10 @@ impl DeltaPlan {
         }
         match header.weak {
             WeakKind::Rollsum => {
-                Scan::<Rollsum>::new(index, source, source_len, literal_budget)?.run()
+                Scan::<RollsumLanes>::new(index, source, source_len, literal_budget)?.run()
             }
             WeakKind::RabinKarp => {
-                Scan::<RabinKarp>::new(index, source, source_len, literal_budget)?.run()
+                Scan::<RabinKarpLanes>::new(index, source, source_len, literal_budget)?.run()
             }
         }
     }
@@ -92,13 +94,13 @@ fn plan_literals(
 }
 
 /// The state of a search.
-struct Scan<'s, W> {
+struct Scan<'s, L> {
     window: Window<'s>,
     plan: PlanBuilder,
-    matcher: Matcher<'s, W>,
+    matcher: Matcher<'s, L>,
 }
 
-impl<'s, W: WeakSum> Scan<'s, W> {
+impl<'s, L: WeakLanes> Scan<'s, L> {
     fn new(
         index: &'s Index,
         source: &'s mut dyn Read,
@@ -133,28 +135,26 @@ impl<'s, W: WeakSum> Scan<'s, W> {
 }
 
 /// Finds blocks in the bytes of a window.
-struct Matcher<'i, W> {
+struct Matcher<'i, L> {
     index: &'i Index,
     block_len: usize,
     /// The block that follows the last match in the basis.
     expected: Option<u32>,
-    allowance: Allowance,
+    search: Search<'i, L>,
     sums: BlockSums,
     /// Records of a run of blocks of the source.
     records: Vec<u8>,
-    kind: std::marker::PhantomData<W>,
 }
 
-impl<'i, W: WeakSum> Matcher<'i, W> {
+impl<'i, L: WeakLanes> Matcher<'i, L> {
     fn new(index: &'i Index) -> Self {
         Self {
             index,
             block_len: index.header().block_len as usize,
             expected: None,
-            allowance: Allowance::new(index),
+            search: Search::new(index),
             sums: BlockSums::new(*index.header()),
             records: Vec::new(),
-            kind: std::marker::PhantomData,
         }
     }
 
@@ -168,7 +168,7 @@ impl<'i, W: WeakSum> Matcher<'i, W> {
                 done += self.plan_run(block, run, rest, plan)?;
                 continue;
             }
-            let (skipped, found) = self.search(rest);
+            let (skipped, found) = self.search.first_match(rest);
             plan.literal(&rest[..skipped])?;
             done += skipped;
             self.expected = None;
@@ -200,7 +200,7 @@ impl<'i, W: WeakSum> Matcher<'i, W> {
     ) -> Result<usize, TryReserveError> {
         let len = count * self.block_len;
         plan.copy(self.index.offset(block), &data[..len])?;
-        self.allowance.pass(len);
+        self.search.allowance().pass(len);
         // A run lies within the basis, and the number of its blocks is a u32.
         self.expected = block.checked_add(count as u32);
         Ok(len)
@@ -212,7 +212,7 @@ impl<'i, W: WeakSum> Matcher<'i, W> {
             return 0;
         };
         let here = self.index.records(first, 1);
-        let weak = W::of(&data[..self.block_len]).digest();
+        let weak = L::Sum::of(&data[..self.block_len]).digest();
         if !here.starts_with(&weak.to_be_bytes()) {
             return 0;
         }
@@ -244,43 +244,11 @@ impl<'i, W: WeakSum> Matcher<'i, W> {
         pairs.take_while(|(ours, theirs)| ours == theirs).count()
     }
 
-    /// Rolls along `data` to the first block that is in the basis. Returns the bytes passed over and the
-    /// block; without a block what is left is shorter than one.
-    fn search(&mut self, data: &[u8]) -> (usize, Option<u32>) {
-        let index = self.index;
-        let mut roller = Roller::<W>::new(data, self.block_len);
-        while let Some(candidates) = roller.next_candidates(index) {
-            if let Some(block) = self.select(candidates, roller.block(), roller.at) {
-                self.allowance.pass(roller.at);
-                return (roller.at, Some(block));
-            }
-            if !roller.step() {
-                break;
-            }
-        }
-        let passed = data.len() - self.block_len + 1;
-        self.allowance.pass(passed);
-        (passed, None)
-    }
-
-    /// Lets the strong sum decide, if the allowance is not used up.
-    fn select(&mut self, candidates: Candidates<'_>, block: &[u8], passed: usize) -> Option<u32> {
-        if !self.allowance.allows(passed) {
-            return None;
-        }
-        let strong = strong_sum(self.index.header().strong, block);
-        let found = self.index.select(candidates, &strong);
-        if found.is_none() {
-            self.allowance.spend(block.len());
-        }
-        found
-    }
-
     /// Where in `data` its end begins to be the last block of the basis.
     fn tail_match(&mut self, data: &[u8]) -> Option<(usize, u32)> {
         let last = self.index.last_block()?;
         let weak = self.index.weak(last);
-        let mut sum = W::of(data);
+        let mut sum = L::Sum::of(data);
         for start in 0..data.len() {
             if sum.digest() == weak && self.is_tail(&data[start..], last) {
                 return Some((start, last));
@@ -291,10 +259,10 @@ impl<'i, W: WeakSum> Matcher<'i, W> {
     }
 
     fn is_tail(&mut self, data: &[u8], last: u32) -> bool {
-        if !self.allowance.allows(0) {
+        if !self.search.allowance().allows(0) {
             return false;
         }
-        self.allowance.spend(data.len());
+        self.search.allowance().spend(data.len());
         strong_sum(self.index.header().strong, data).starts_with(self.index.strong(last))
     }
 }
@@ -304,103 +272,3 @@ const FIRST_BATCH: usize = 8;
 
 /// Blocks hashed at once in a long run.
 const MAX_BATCH: usize = 32;
-
-/// Moves along some bytes, with the weak sum of the block that begins there.
-struct Roller<'d, W> {
-    data: &'d [u8],
-    block_len: usize,
-    at: usize,
-    sum: W,
-}
-
-impl<'d, W: WeakSum> Roller<'d, W> {
-    /// Begins at the front of `data`, which holds a block at least.
-    fn new(data: &'d [u8], block_len: usize) -> Self {
-        Self {
-            data,
-            block_len,
-            at: 0,
-            sum: W::of(&data[..block_len]),
-        }
-    }
-
-    fn block(&self) -> &'d [u8] {
-        &self.data[self.at..self.at + self.block_len]
-    }
-
-    /// Moves on by one byte, if a whole block is left behind it.
-    fn step(&mut self) -> bool {
-        let Some(&into) = self.data.get(self.at + self.block_len) else {
-            return false;
-        };
-        self.sum.rotate(self.data[self.at], into);
-        self.at += 1;
-        true
-    }
-
-    /// Moves on to a block whose weak sum is in the index; stays where it is if that is one.
-    fn next_candidates<'i>(&mut self, index: &'i Index) -> Option<Candidates<'i>> {
-        let candidates = index.candidates(self.sum.digest());
-        if !candidates.is_empty() {
-            return Some(candidates);
-        }
-        let leaving = &self.data[self.at..];
-        let entering = &leaving[self.block_len..];
-        for (passed, (&out, &into)) in leaving.iter().zip(entering).enumerate() {
-            self.sum.rotate(out, into);
-            let candidates = index.candidates(self.sum.digest());
-            if !candidates.is_empty() {
-                self.at += passed + 1;
-                return Some(candidates);
-            }
-        }
-        None
-    }
-}
-
-/// Bounds the strong sums that are computed in vain, in proportion to the bytes passed.
-///
-/// A peer can write weak sums into a signature that stand at every offset of the source, with strong
-/// sums that never match. Without a bound each offset would cost the hashing of a block.
-struct Allowance {
-    /// Bytes that may still be hashed in vain; below zero if the last block was a long one.
-    left: i64,
-    /// What each byte passed adds to it.
-    per_byte: i64,
-}
-
-impl Allowance {
-    const PER_BYTE: u64 = 16;
-    const START: i64 = 16 << 20;
-
-    /// Weak sums of honest data agree by chance about once in so many pairs.
-    const CHANCE_BITS: u32 = 29;
-
-    fn new(index: &Index) -> Self {
-        let block_len = u64::from(index.header().block_len);
-        // What honest data costs where there are very many blocks. Both factors are below 2^32.
-        let by_chance = (index.block_count() * block_len) >> Self::CHANCE_BITS;
-        let per_byte = Self::PER_BYTE + 4 * by_chance;
-        Self {
-            left: Self::START,
-            per_byte: i64::try_from(per_byte).unwrap_or(i64::MAX),
-        }
-    }
-
-    /// Whether a block may be hashed, `passed` bytes after the last call of [`Allowance::pass`].
-    fn allows(&self, passed: usize) -> bool {
-        self.left.saturating_add(self.earned(passed)) > 0
-    }
-
-    fn spend(&mut self, bytes: usize) {
-        self.left = self.left.saturating_sub(bytes as i64);
-    }
-
-    fn pass(&mut self, bytes: usize) {
-        self.left = self.left.saturating_add(self.earned(bytes));
-    }
-
-    fn earned(&self, bytes: usize) -> i64 {
-        self.per_byte.saturating_mul(bytes as i64)
-    }
-}

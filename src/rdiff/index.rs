@@ -4,10 +4,12 @@
 //! bytes. A table from the hash of a weak sum to the blocks that have it. And in front a filter, small
 //! enough for the cache, that turns away most weak sums that no block has.
 //!
-//! For csync2's signatures a block takes 20 bytes of record, 8 of table and at most 2 of filter.
+//! For csync2's signatures a block takes 20 bytes of record, 6.25 of table and at most 4 of filter.
 
+use super::filter::Filter;
 use super::format::{FormatError, SignatureHeader};
 use super::strong::StrongSum;
+use super::table::Table;
 
 /// Takes a signature in, cut anywhere, and makes an [`Index`] of it.
 ///
@@ -98,11 +100,7 @@ pub struct Index {
     /// The records of all blocks, as they came.
     records: Vec<u8>,
     block_count: u32,
-    /// Where the blocks of each bucket begin in `blocks`; one more than there are buckets.
-    starts: Vec<u32>,
-    /// Block numbers, bucket by bucket. In a bucket by weak sum, then strong sum; of blocks that are
-    /// equal only the first is here.
-    blocks: Vec<u32>,
+    table: Table,
     filter: Filter,
 }
 
@@ -124,20 +122,18 @@ impl Index {
 
     /// Bytes of memory that the index holds.
     pub fn memory(&self) -> usize {
-        self.records.capacity()
-            + 4 * (self.starts.capacity() + self.blocks.capacity())
-            + 8 * self.filter.words.capacity()
+        self.records.capacity() + self.table.memory() + self.filter.memory()
+    }
+
+    /// Turns away most weak sums that [`Index::look_up`] knows nothing of.
+    pub(crate) fn filter(&self) -> &Filter {
+        &self.filter
     }
 
     /// The blocks that have this weak sum, one of each kind.
     #[inline]
-    pub(crate) fn candidates(&self, weak: u32) -> Candidates<'_> {
-        let hash = hash(weak);
-        if self.filter.has(hash) {
-            self.look_up(weak, hash)
-        } else {
-            Candidates(&[])
-        }
+    pub(crate) fn look_up(&self, weak: u32) -> Candidates<'_> {
+        Candidates(self.table.look_up(weak, |block| self.weak(block)))
     }
 
     /// Of `candidates`, the block with this strong sum.
@@ -179,15 +175,6 @@ impl Index {
         strong_of(&self.records, self.record_len(), block)
     }
 
-    #[inline(never)]
-    fn look_up(&self, weak: u32, hash: u32) -> Candidates<'_> {
-        let bucket = scale(hash, self.starts.len() - 1);
-        let bucket = &self.blocks[self.starts[bucket] as usize..self.starts[bucket + 1] as usize];
-        let from = bucket.partition_point(|&block| self.weak(block) < weak);
-        let len = bucket[from..].partition_point(|&block| self.weak(block) == weak);
-        Candidates(&bucket[from..from + len])
-    }
-
     fn build(
         header: SignatureHeader,
         records: Vec<u8>,
@@ -195,16 +182,20 @@ impl Index {
         let record_len = header.record_len() as usize;
         // The builder has checked that blocks can be numbered.
         let block_count = (records.len() / record_len) as u32;
-        let mut table = Table::new(&records, record_len, block_count)?;
-        table.sort_and_thin();
-        let filter = Filter::new(&records, record_len)?;
-        let Table { starts, blocks, .. } = table;
+        let table = Table::new(
+            block_count,
+            |block| weak_of(&records, record_len, block),
+            |block| strong_of(&records, record_len, block),
+        )?;
+        let mut filter = Filter::for_blocks(block_count)?;
+        for block in 0..block_count {
+            filter.add(weak_of(&records, record_len, block));
+        }
         Ok(Self {
             header,
             records,
             block_count,
-            starts,
-            blocks,
+            table,
             filter,
         })
     }
@@ -230,147 +221,6 @@ fn weak_of(records: &[u8], record_len: usize, block: u32) -> u32 {
 fn strong_of(records: &[u8], record_len: usize, block: u32) -> &[u8] {
     let at = block as usize * record_len;
     &records[at + SignatureHeader::WEAK_LEN..at + record_len]
-}
-
-/// Spreads weak sums, which are far from even: half of a rollsum is a plain sum of bytes.
-#[inline]
-fn hash(weak: u32) -> u32 {
-    let mixed = (weak ^ weak >> 15).wrapping_mul(0x2c1b_3c6d);
-    mixed ^ mixed >> 13
-}
-
-/// Maps a hash to `0..n` evenly, for any `n` below 2^32.
-#[inline]
-fn scale(hash: u32, n: usize) -> usize {
-    ((u64::from(hash) * n as u64) >> 32) as usize
-}
-
-/// The table while it is made.
-struct Table<'r> {
-    records: &'r [u8],
-    record_len: usize,
-    starts: Vec<u32>,
-    blocks: Vec<u32>,
-}
-
-impl<'r> Table<'r> {
-    /// Sorts the blocks into buckets, one bucket a block.
-    fn new(
-        records: &'r [u8],
-        record_len: usize,
-        block_count: u32,
-    ) -> Result<Self, std::collections::TryReserveError> {
-        let buckets = (block_count as usize).max(1);
-        let mut starts = zeroed(buckets + 1)?;
-        let mut blocks = zeroed(block_count as usize)?;
-        let bucket = |block| scale(hash(weak_of(records, record_len, block)), buckets);
-        for block in 0..block_count {
-            starts[bucket(block)] += 1;
-        }
-        let mut end = 0;
-        for start in &mut starts {
-            end += *start;
-            *start = end;
-        }
-        // Downwards, so that a bucket ends up in the order of the basis.
-        for block in (0..block_count).rev() {
-            let start = &mut starts[bucket(block)];
-            *start -= 1;
-            blocks[*start as usize] = block;
-        }
-        Ok(Self {
-            records,
-            record_len,
-            starts,
-            blocks,
-        })
-    }
-
-    /// Puts each bucket in the order of the sums and keeps one of the blocks that are equal.
-    ///
-    /// So the search in a bucket takes few steps even where a peer has put all blocks into one.
-    fn sort_and_thin(&mut self) {
-        let (records, len) = (self.records, self.record_len);
-        let weak = |block| weak_of(records, len, block);
-        let sums = |block| (weak(block), strong_of(records, len, block));
-        let mut kept = 0;
-        for bucket in 0..self.starts.len() - 1 {
-            let (from, to) = (
-                self.starts[bucket] as usize,
-                self.starts[bucket + 1] as usize,
-            );
-            self.starts[bucket] = kept as u32;
-            if to - from > 1 {
-                self.blocks[from..to]
-                    .sort_unstable_by(|&a, &b| sums(a).cmp(&sums(b)).then(a.cmp(&b)));
-            }
-            let first = kept;
-            for at in from..to {
-                let block = self.blocks[at];
-                if kept == first || sums(self.blocks[kept - 1]) != sums(block) {
-                    self.blocks[kept] = block;
-                    kept += 1;
-                }
-            }
-        }
-        if let Some(end) = self.starts.last_mut() {
-            *end = kept as u32;
-        }
-        self.blocks.truncate(kept);
-    }
-}
-
-fn zeroed<T: Clone + Default>(len: usize) -> Result<Vec<T>, std::collections::TryReserveError> {
-    let mut vec = Vec::new();
-    vec.try_reserve_exact(len)?;
-    vec.resize(len, T::default());
-    Ok(vec)
-}
-
-/// Says for most weak sums that no block has them. Two bits of one word for each block.
-struct Filter {
-    words: Vec<u64>,
-    /// Words less one; their number is a power of two.
-    mask: u32,
-}
-
-/// Bits of the filter for each block, at least. At most twice as many.
-const FILTER_BITS: usize = 8;
-
-impl Filter {
-    fn new(records: &[u8], record_len: usize) -> Result<Self, std::collections::TryReserveError> {
-        let block_count = records.len() / record_len;
-        let words = (block_count * FILTER_BITS / 64 + 1).next_power_of_two();
-        let mut filter = Self {
-            words: zeroed(words)?,
-            mask: (words - 1) as u32,
-        };
-        for block in 0..block_count as u32 {
-            filter.add(hash(weak_of(records, record_len, block)));
-        }
-        Ok(filter)
-    }
-
-    #[inline]
-    fn word(&self, hash: u32) -> usize {
-        ((u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 & self.mask) as usize
-    }
-
-    #[inline]
-    fn bits(hash: u32) -> u64 {
-        1 << (hash & 63) | 1 << (hash >> 6 & 63)
-    }
-
-    fn add(&mut self, hash: u32) {
-        let word = self.word(hash);
-        self.words[word] |= Self::bits(hash);
-    }
-
-    #[inline]
-    fn has(&self, hash: u32) -> bool {
-        let bits = Self::bits(hash);
-        self.words[self.word(hash)] & bits == bits
-    }
 }
 
 #[cfg(test)]
@@ -399,7 +249,7 @@ mod tests {
     }
 
     fn find(index: &Index, weak: u32, strong: [u8; 16]) -> Option<u32> {
-        index.select(index.candidates(weak), &padded(strong))
+        index.select(index.look_up(weak), &padded(strong))
     }
 
     #[test]
@@ -415,7 +265,7 @@ mod tests {
                 find(&index, weak, [0xee; 16]).is_some(),
                 strong == [0xee; 16]
             );
-            assert!(index.candidates(weak ^ 1).is_empty());
+            assert!(index.look_up(weak ^ 1).is_empty());
         }
     }
 
@@ -460,7 +310,7 @@ mod tests {
             };
             let index = index(&header.encode()).expect("a good signature");
             assert!(index.is_empty());
-            assert!(index.candidates(0).is_empty());
+            assert!(index.look_up(0).is_empty());
         }
     }
 

@@ -13,18 +13,25 @@
 //! ```
 //!
 //! Reading order: [`mod@format`] (what the bytes mean), [`rollsum`] and `strong` (the two sums of a block),
-//! [`signature`], [`index`] (a peer's signature made searchable), [`delta`] (the search) with [`plan`]
-//! (what it found), [`patch`].
+//! [`signature`], [`index`] (a peer's signature made searchable) with `filter`, [`delta`] (the pass over the
+//! source) with `search`, `sweep` and `lanes` (a block at any offset) and [`plan`] (what was found),
+//! [`patch`].
 #![forbid(unsafe_code)]
 
+mod allowance;
 pub mod delta;
+mod filter;
 pub mod format;
 pub mod index;
+mod lanes;
 pub mod patch;
 pub mod plan;
 pub mod rollsum;
+mod search;
 pub mod signature;
 mod strong;
+mod sweep;
+mod table;
 mod window;
 
 pub use delta::DeltaError;
@@ -36,3 +43,11 @@ pub use index::{Index, IndexBuilder};
 pub use patch::{PatchError, PatchOutput, Patcher};
 pub use plan::{DeltaPlan, PlanItem};
 pub use signature::BlockSums;
+
+/// So many zeroes, if there is memory for them.
+fn zeroed<T: Clone + Default>(len: usize) -> Result<Vec<T>, std::collections::TryReserveError> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(len)?;
+    vec.resize(len, T::default());
+    Ok(vec)
+}

@@ -1,7 +1,7 @@
 //! The weak sums: cheap to move along a file by one byte, so that a block is found at any offset.
 
 /// A weak sum of the bytes in a window.
-pub trait WeakSum: Sized {
+pub trait WeakSum: Copy {
     /// The sum of no bytes.
     fn new() -> Self;
 
@@ -10,6 +10,13 @@ pub trait WeakSum: Sized {
 
     /// Moves the window on by one byte: `out` leaves at the front, `into` enters at the end.
     fn rotate(&mut self, out: u8, into: u8);
+
+    /// Moves the window on by as many bytes as there are in `out` and in `into`.
+    fn skip(&mut self, out: &[u8], into: &[u8]) {
+        for (&out, &into) in out.iter().zip(into) {
+            self.rotate(out, into);
+        }
+    }
 
     /// Drops the first byte of the window.
     fn roll_out(&mut self, out: u8);
@@ -30,13 +37,13 @@ pub trait WeakSum: Sized {
 /// Both count modulo 2^16. They are kept in 32 bits and cut when asked for, which is the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rollsum {
-    count: u32,
-    s1: u32,
-    s2: u32,
+    pub(super) count: u32,
+    pub(super) s1: u32,
+    pub(super) s2: u32,
 }
 
 /// librsync adds this to every byte, so that runs of zeroes of different lengths differ.
-const CHAR_OFFSET: u32 = 31;
+pub(super) const CHAR_OFFSET: u32 = 31;
 
 /// Bytes that [`Rollsum::extend`] takes at once: enough for the compiler to use whole vectors.
 const STRIDE: usize = 32;
@@ -100,6 +107,19 @@ impl WeakSum for Rollsum {
             .wrapping_sub(self.count.wrapping_mul(out + CHAR_OFFSET));
     }
 
+    fn skip(&mut self, out: &[u8], into: &[u8]) {
+        let count = self.count;
+        self.extend(into);
+        // What is left stood behind all of `out`, so each of its bytes counted once more for each byte left.
+        let gone = Self::of(out);
+        self.s1 = self.s1.wrapping_sub(gone.s1);
+        self.s2 = self
+            .s2
+            .wrapping_sub(gone.s2)
+            .wrapping_sub(gone.s1.wrapping_mul(count));
+        self.count = count;
+    }
+
     fn roll_out(&mut self, out: u8) {
         let value = u32::from(out) + CHAR_OFFSET;
         self.s1 = self.s1.wrapping_sub(value);
@@ -116,19 +136,19 @@ impl WeakSum for Rollsum {
 /// librsync's polynomial sum modulo 2^32.
 #[derive(Clone, Copy, Debug)]
 pub struct RabinKarp {
-    hash: u32,
+    pub(super) hash: u32,
     /// `MULTIPLIER` to the power of the window's length.
-    power: u32,
+    pub(super) power: u32,
 }
 
 impl RabinKarp {
     /// The sum of no bytes; makes runs of zeroes of different lengths differ.
     const SEED: u32 = 1;
-    const MULTIPLIER: u32 = 0x0810_4225;
+    pub(super) const MULTIPLIER: u32 = 0x0810_4225;
     /// `MULTIPLIER * INVERSE` is 1 modulo 2^32.
     const INVERSE: u32 = 0x98f0_09ad;
     /// Takes the seed's share out when a byte leaves.
-    const ADJUSTMENT: u32 = (Self::MULTIPLIER - 1).wrapping_mul(Self::SEED);
+    pub(super) const ADJUSTMENT: u32 = (Self::MULTIPLIER - 1).wrapping_mul(Self::SEED);
     const MULTIPLIER_2: u32 = Self::MULTIPLIER.wrapping_mul(Self::MULTIPLIER);
     const MULTIPLIER_3: u32 = Self::MULTIPLIER_2.wrapping_mul(Self::MULTIPLIER);
     const MULTIPLIER_4: u32 = Self::MULTIPLIER_2.wrapping_mul(Self::MULTIPLIER_2);
@@ -262,6 +282,16 @@ mod tests {
             for start in 1..=len {
                 shrinking.roll_out(data[start - 1]);
                 assert_eq!(shrinking.digest(), W::of(&data[start..len]).digest());
+            }
+            for step in [0, 1, len, 299] {
+                let mut skipped = W::of(&data[..len]);
+                skipped.skip(&data[..step], &data[len..len + step]);
+                let fresh = W::of(&data[step..len + step]);
+                assert_eq!(skipped.digest(), fresh.digest());
+                skipped.rotate(data[step], 7);
+                let mut rotated = fresh;
+                rotated.rotate(data[step], 7);
+                assert_eq!(skipped.digest(), rotated.digest());
             }
             let mut grown = W::of(&data[..len]);
             grown.extend(&data[len..]);

@@ -2,7 +2,7 @@
 
 use super::format::{SignatureHeader, StrongKind, WeakKind};
 use super::rollsum::{RabinKarp, Rollsum, WeakSum};
-use super::strong::{StrongHasher, strong_sum};
+use super::strong::{StrongHasher, md4_records, strong_sum};
 
 /// How much is hashed at once: as much as stays in a core's own cache.
 const PIECE_LEN: usize = 64 * 1024;
@@ -92,14 +92,10 @@ impl BlockSums {
 
 /// The kind that csync2 sends, hashed several blocks at a time.
 fn append_fast(header: &SignatureHeader, data: &[u8], out: &mut Vec<u8>) {
-    let options = fast_rsync::SignatureOptions {
-        block_size: header.block_len,
-        crypto_hash_size: header.strong_len,
-    };
     let block_len = header.block_len as usize;
     let piece_blocks = (PIECE_LEN / block_len).max(MIN_PIECE_BLOCKS);
     for piece in data.chunks(piece_blocks.saturating_mul(block_len)) {
-        let signature = fast_rsync::Signature::calculate(piece, options);
+        let signature = md4_records(header.block_len, header.strong_len, piece);
         out.extend_from_slice(&signature.serialized()[SignatureHeader::LEN..]);
     }
 }
