@@ -1,0 +1,132 @@
+//! librsync's `rdiff` made of this library: the same three verbs on files.
+//!
+//! ```text
+//! rdiff signature BASIS SIGNATURE
+//! rdiff delta SIGNATURE SOURCE DELTA
+//! rdiff patch BASIS DELTA NEW
+//! ```
+//!
+//! `make bench` measures it against the other.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use csync_rs::rdiff::{
+    BlockSums, Command, DELTA_MAGIC, DeltaPlan, IndexBuilder, PatchOutput, Patcher, PlanItem,
+    SignatureHeader,
+};
+
+/// What is read or written at once.
+const PIECE: usize = 64 * 1024;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn main() -> Outcome {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let paths: Vec<_> = arguments.iter().skip(1).map(Path::new).collect();
+    let verb = arguments.first().and_then(|verb| verb.to_str());
+    match (verb, paths.as_slice()) {
+        (Some("signature"), [basis, signature]) => make_signature(basis, signature),
+        (Some("delta"), [signature, source, delta]) => make_delta(signature, source, delta),
+        (Some("patch"), [basis, delta, new]) => apply_patch(basis, delta, new),
+        _ => Err("rdiff signature BASIS SIGNATURE | delta SIGNATURE SOURCE DELTA | patch BASIS DELTA NEW".into()),
+    }
+}
+
+fn make_signature(basis: &Path, signature: &Path) -> Outcome {
+    let mut basis = File::open(basis)?;
+    let mut out = BufWriter::with_capacity(PIECE, File::create(signature)?);
+    out.write_all(&SignatureHeader::CSYNC2.encode())?;
+    let mut sums = BlockSums::new(SignatureHeader::CSYNC2);
+    let (mut piece, mut records) = (vec![0; PIECE], Vec::new());
+    loop {
+        let len = basis.read(&mut piece)?;
+        if len == 0 {
+            break;
+        }
+        sums.update(&piece[..len], &mut records);
+        out.write_all(&records)?;
+        records.clear();
+    }
+    sums.finish(&mut records);
+    out.write_all(&records)?;
+    Ok(out.flush()?)
+}
+
+fn make_delta(signature: &Path, source: &Path, delta: &Path) -> Outcome {
+    let signature = std::fs::read(signature)?;
+    let mut builder = IndexBuilder::new(signature.len() as u64)?;
+    builder.push(&signature)?;
+    drop(signature);
+    let index = builder.finish()?;
+    let mut source = File::open(source)?;
+    let len = source.metadata()?.len();
+    // Nothing need be held in memory of a source that can be read again.
+    let plan = DeltaPlan::scan(&index, &mut source, len, 0)?;
+    let mut out = BufWriter::with_capacity(PIECE, File::create(delta)?);
+    out.write_all(&DELTA_MAGIC.to_be_bytes())?;
+    for item in plan.items() {
+        out.write_all(&item.command().encode())?;
+        match item {
+            PlanItem::Copy { .. } => {}
+            PlanItem::Captured(bytes) => out.write_all(bytes)?,
+            PlanItem::Streamed { offset, len } => {
+                source.seek(SeekFrom::Start(offset))?;
+                // From file to file the kernel copies.
+                io::copy(&mut (&source).take(len), &mut out)?;
+            }
+        }
+    }
+    out.write_all(&Command::End.encode())?;
+    Ok(out.flush()?)
+}
+
+fn apply_patch(basis: &Path, delta: &Path, new: &Path) -> Outcome {
+    let basis = File::open(basis)?;
+    let mut delta = File::open(delta)?;
+    let mut patcher = Patcher::new(basis.metadata()?.len());
+    let mut new = NewFile {
+        basis,
+        out: BufWriter::with_capacity(PIECE, File::create(new)?),
+        piece: vec![0; PIECE],
+    };
+    let mut piece = vec![0; PIECE];
+    loop {
+        let len = delta.read(&mut piece)?;
+        if len == 0 {
+            break;
+        }
+        patcher.feed(&piece[..len], &mut new)?;
+    }
+    patcher.finish()?;
+    Ok(new.out.flush()?)
+}
+
+/// The new file, made of literals and of parts of the basis.
+struct NewFile {
+    basis: File,
+    out: BufWriter<File>,
+    piece: Vec<u8>,
+}
+
+impl PatchOutput for NewFile {
+    fn literal(&mut self, data: &[u8]) -> io::Result<()> {
+        self.out.write_all(data)
+    }
+
+    fn copy(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        if len >= PIECE as u64 {
+            self.basis.seek(SeekFrom::Start(offset))?;
+            // From file to file the kernel copies.
+            io::copy(&mut (&self.basis).take(len), &mut self.out)?;
+            return Ok(());
+        }
+        let piece = &mut self.piece[..len as usize];
+        self.basis.read_exact_at(piece, offset)?;
+        self.out.write_all(piece)
+    }
+}
