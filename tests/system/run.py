@@ -5,7 +5,8 @@ import signal
 import sys
 
 import harness
-import test_faults  # noqa: F401  (registers its cases)
+import test_conn  # noqa: F401  (registers its cases)
+import test_faults  # noqa: F401
 import test_pairs  # noqa: F401
 import test_syscalls  # noqa: F401
 import test_tls  # noqa: F401
