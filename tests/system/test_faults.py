@@ -4,12 +4,14 @@ Each fault is first shown on the original, so that the case is known to bring it
 """
 
 import contextlib
+import os
 import random
 import signal
+from pathlib import Path
 
 import trees
 from harness import case, check
-from lab import Lab, LabError, binary
+from lab import Lab, LabError, binary, wait_for
 from peers import Cut, Proxy, ScriptedPeer
 
 MIB = 1 << 20
@@ -257,3 +259,23 @@ for tls in (False, True):
     case(f"original, {layer}: a signal ends the transfer (fault C3, C1)", "original", "original", tls, False)(ticking)
     case(f"patched, {layer}: signals all the time, the transfer completes (C3, C1)", "patched", "patched", tls, True)(ticking)
 
+
+# C15: what the commands of an action section inherit
+
+
+def inherited(context, server, good):
+    log = f"{context.scratch}/actions.log"
+    action = f'action {{ exec "ls -l /proc/self/fd"; logfile "{log}"; }}'
+    with Lab(context.scratch, tls=False, config=action) as lab:
+        make_dirty(lab, binary(server), a=b"first")
+        lab.serve(binary(server), 2)
+        run = lab.run(binary(server), 1, "-u", seconds=20)
+        check(run.returncode == 0, f"{ended(run)}: {run.stderr}")
+        wait_for(lambda: os.path.exists(log) and "/proc" in Path(log).read_text(), 5, "the command of the action")
+        sockets = Path(log).read_text().count("socket:")
+        context.remark(f"the command has {sockets} sockets of csync2's")
+        check((sockets == 0) == good, "sockets were inherited" if good else "the fault did not show")
+
+
+case("original: the commands of an action inherit the server's socket (fault C15)", "original", False)(inherited)
+case("patched: the commands of an action inherit no socket (C15)", "patched", True)(inherited)
