@@ -99,7 +99,7 @@ require_cargo() {
 		candidate=$(apt-cache policy cargo 2>/dev/null | sed -n 's/^ *Candidate: *//p')
 		if [[ $candidate == [0-9]* ]] && version_at_least "$rust_minimum" "$candidate"; then
 			say "Installing cargo ..."
-			apt_install cargo
+			apt_install cargo ca-certificates
 			hash -r
 			cargo_good && return 0
 		fi
