@@ -67,7 +67,7 @@ class Demo:
 
 def main():
     pairs = [pair.split("-") for pair in sys.argv[1:] or ("ours-ours", "ours-original", "original-ours")]
-    for sig in (signal.SIGTERM, signal.SIGHUP):
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sig, lambda *_: sys.exit(1))
     scratch = tempfile.mkdtemp(prefix="csync-rs-demo-")
     demo, start = Demo(scratch), time.monotonic()

@@ -11,6 +11,6 @@ import test_pairs  # noqa: F401
 import test_syscalls  # noqa: F401
 import test_tls  # noqa: F401
 
-for sig in (signal.SIGTERM, signal.SIGHUP):
+for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(sig, lambda *_: sys.exit(1))
 sys.exit(harness.run(*sys.argv[1:2]))
