@@ -41,6 +41,7 @@ enum {
 enum {
 	CT_LARGE = 1,      /* too slow under valgrind */
 	CT_NO_CHECKER = 2, /* does something that valgrind or a sanitizer forbids */
+	CT_SOME_VERSIONS = 4, /* a fault of the original with some versions of librsync, and not with others */
 };
 
 struct ct_case {
@@ -63,6 +64,8 @@ struct ct_case {
 #define CANNOT_F(f, reason, fl) { .name = #f, .body = f, .original = CT_CANNOT, .why = (reason), .flags = (fl) }
 #define SAME_ROW(n, f, a) { .name = (n), .body = f, .arg = (a), .original = CT_SAME }
 #define FAULT_ROW(n, f, a, how) { .name = (n), .body = f, .arg = (a), .original = CT_FAULT, .shows = (how) }
+#define FAULT_ROW_F(n, f, a, how, fl) \
+	{ .name = (n), .body = f, .arg = (a), .original = CT_FAULT, .shows = (how), .flags = (fl) }
 #define CANNOT_ROW(n, f, a, reason) { .name = (n), .body = f, .arg = (a), .original = CT_CANNOT, .why = (reason) }
 
 extern const void *ct_arg;
