@@ -147,6 +147,10 @@ impl Transport for DescriptorPair<'_> {
         }
     }
 
+    fn sends_files(&self) -> bool {
+        self.output_kind != Kind::Other
+    }
+
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         let count = count.min(FILE_STEP);
         let mut offset = offset;

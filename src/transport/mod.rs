@@ -61,6 +61,11 @@ pub trait Transport {
     /// time in a row. Waiting too short is harmless.
     fn wait(&mut self, direction: Direction, refusals: u32, limit: Duration);
 
+    /// Whether [`Transport::send_file`] is worth a try.
+    fn sends_files(&self) -> bool {
+        false
+    }
+
     /// Sends at most `count` bytes of `file` from `offset` on without their passing through this process, once;
     /// `Unsupported` where there is no such way.
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {

@@ -135,6 +135,11 @@ impl Transport for Supervised<'_> {
         self.inner.wait(direction, refusals, limit);
     }
 
+    fn sends_files(&self) -> bool {
+        // What the kernel sends by itself is not cut to a chunk of the program's choice.
+        self.chunk.is_none() && self.inner.sends_files()
+    }
+
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         self.may_go_on()?;
         let attempt = self.inner.send_file(file, offset, count);

@@ -6,6 +6,7 @@ use crate::transport::{
     read_full, send_file, write_all,
 };
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 /// From this length on, a range of a file is left to the transport to send.
 const LONG_RANGE: u64 = 256 * 1024;
@@ -71,6 +72,7 @@ impl<'t> FrameWriter<'t> {
     /// Announces `length` bytes. The header leaves with the first of them.
     pub fn announce(transport: &'t mut dyn Transport, length: u64) -> Self {
         transport.announced(Direction::Write, length);
+        let sends_files = transport.sends_files();
         let header = announcement(length);
         // The buffer holds the header whatever the chunk: write_all cuts it to what the transport takes.
         let size = chunk(transport).clamp(header.len() + 1, STREAM_CHUNK);
@@ -82,7 +84,7 @@ impl<'t> FrameWriter<'t> {
             filled: header.len(),
             owed: length,
             announced: false,
-            sends_files: true,
+            sends_files,
         }
     }
 
@@ -175,16 +177,20 @@ impl<'t> FrameWriter<'t> {
         if length < LONG_RANGE || !self.sends_files {
             return Ok(0);
         }
+        // What is held back leaves first, and in one piece with the first bytes.
+        let first = file.read_at(self.room()?, offset).unwrap_or(0);
+        self.advance(first);
+        let first = first as u64;
         self.write_out()?;
-        let count = match send_file(self.transport, file, offset, length)? {
+        let rest = match send_file(self.transport, file, offset + first, length - first)? {
             FileSent::Part(count) => count,
             FileSent::Unsupported(count) => {
                 self.sends_files = false;
                 count
             }
         };
-        self.owed -= count;
-        Ok(count)
+        self.owed -= rest;
+        Ok(first + rest)
     }
 
     /// Sends what is still held back.
