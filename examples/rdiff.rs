@@ -1,7 +1,7 @@
 //! librsync's `rdiff` made of this library: the same three verbs on files.
 //!
 //! ```text
-//! rdiff signature BASIS SIGNATURE
+//! rdiff signature [--threads=N] BASIS SIGNATURE
 //! rdiff delta SIGNATURE SOURCE DELTA
 //! rdiff patch BASIS DELTA NEW
 //! ```
@@ -12,12 +12,13 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use csync_rs::rdiff::{
-    BlockSums, Command, DELTA_MAGIC, DeltaPlan, IndexBuilder, PatchOutput, Patcher, PlanItem,
-    SignatureHeader,
+    Command, DELTA_MAGIC, DeltaPlan, IndexBuilder, PatchOutput, Patcher, PlanItem, SignatureHeader,
+    Team,
 };
 
 /// What is read or written at once.
@@ -26,34 +27,37 @@ const PIECE: usize = 64 * 1024;
 type Outcome = Result<(), Box<dyn Error>>;
 
 fn main() -> Outcome {
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let threads = arguments
+        .get(1)
+        .and_then(|option| option.to_str()?.strip_prefix("--threads="));
+    let threads: NonZeroUsize = threads.unwrap_or("1").parse()?;
+    arguments.retain(|argument| !argument.as_encoded_bytes().starts_with(b"--"));
     let paths: Vec<_> = arguments.iter().skip(1).map(Path::new).collect();
     let verb = arguments.first().and_then(|verb| verb.to_str());
     match (verb, paths.as_slice()) {
-        (Some("signature"), [basis, signature]) => make_signature(basis, signature),
+        (Some("signature"), [basis, signature]) => make_signature(basis, signature, threads),
         (Some("delta"), [signature, source, delta]) => make_delta(signature, source, delta),
         (Some("patch"), [basis, delta, new]) => apply_patch(basis, delta, new),
         _ => Err("rdiff signature BASIS SIGNATURE | delta SIGNATURE SOURCE DELTA | patch BASIS DELTA NEW".into()),
     }
 }
 
-fn make_signature(basis: &Path, signature: &Path) -> Outcome {
-    let mut basis = File::open(basis)?;
+fn make_signature(basis: &Path, signature: &Path, threads: NonZeroUsize) -> Outcome {
+    let basis = File::open(basis)?;
+    let len = basis.metadata()?.len();
     let mut out = BufWriter::with_capacity(PIECE, File::create(signature)?);
     out.write_all(&SignatureHeader::CSYNC2.encode())?;
-    let mut sums = BlockSums::new(SignatureHeader::CSYNC2);
-    let (mut piece, mut records) = (vec![0; PIECE], Vec::new());
-    loop {
-        let len = basis.read(&mut piece)?;
-        if len == 0 {
-            break;
+    let mut team = Team::new(SignatureHeader::CSYNC2, threads)?;
+    let read_at = |offset: u64, piece: &mut [u8]| basis.read_exact_at(piece, offset);
+    let mut done = 0;
+    while done < len {
+        let round = team.round_len().min(len - done);
+        for records in team.round(&read_at, done, round)? {
+            out.write_all(records)?;
         }
-        sums.update(&piece[..len], &mut records);
-        out.write_all(&records)?;
-        records.clear();
+        done += round;
     }
-    sums.finish(&mut records);
-    out.write_all(&records)?;
     Ok(out.flush()?)
 }
 

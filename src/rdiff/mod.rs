@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Reading order: [`mod@format`] (what the bytes mean), [`rollsum`] and `strong` (the two sums of a block),
-//! [`signature`], [`index`] (a peer's signature made searchable) with `filter`, [`delta`] (the pass over the
+//! [`signature`] and [`team`], [`index`] (a peer's signature made searchable) with `filter`, [`delta`] (the pass over the
 //! source) with `search`, `sweep` and `lanes` (a block at any offset) and [`plan`] (what was found),
 //! [`patch`].
 #![forbid(unsafe_code)]
@@ -32,6 +32,7 @@ pub mod signature;
 mod strong;
 mod sweep;
 mod table;
+pub mod team;
 mod window;
 
 pub use delta::DeltaError;
@@ -43,6 +44,7 @@ pub use index::{Index, IndexBuilder};
 pub use patch::{PatchError, PatchOutput, Patcher};
 pub use plan::{DeltaPlan, PlanItem};
 pub use signature::BlockSums;
+pub use team::Team;
 
 /// So many zeroes, if there is memory for them.
 fn zeroed<T: Clone + Default>(len: usize) -> Result<Vec<T>, std::collections::TryReserveError> {
