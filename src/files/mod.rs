@@ -7,6 +7,7 @@ mod copy;
 mod path;
 mod regular;
 mod replace;
+mod temporary;
 mod work;
 
 pub use attributes::{Ownership, carry_over};

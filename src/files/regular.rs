@@ -1,7 +1,7 @@
 //! Opening a file whose content may be transferred, and recognising it later.
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -55,6 +55,11 @@ impl Stamp {
         self.size
     }
 
+    /// Whether it is the same file, in whatever state.
+    pub fn same_inode(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
     /// Whether the content may be another: as equality, but blind to changes of owner, mode and links.
     pub fn same_content(&self, other: &Self) -> bool {
         (self.device, self.inode, self.size, self.modified)
@@ -81,7 +86,7 @@ pub struct Regular {
 pub fn open_regular(path: &Path) -> io::Result<Option<Regular>> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+    let file = match retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())) {
         Ok(descriptor) => File::from(descriptor),
         Err(Errno::NOENT) => return Ok(None),
         // What open says of a socket.

@@ -2,15 +2,17 @@
 //!
 //! The new content is written to a file that has no name where the file system can do that (`O_TMPFILE`): a
 //! killed process leaves nothing behind, and nobody watching the directory sees a half file. It gets its
-//! temporary name only when it is complete, a moment before the rename. All names are used relative to
+//! temporary name only when it is complete, a moment before the rename; what a process that was killed in that
+//! moment has left is removed by the next replacement of the same file. All names are used relative to
 //! directories that were opened once, so that a directory exchanged for a symbolic link meanwhile changes
 //! nothing outside.
 
 use super::copy::copy_range;
-use super::path::{RANDOM_CHARACTERS, split, temporary_prefix};
+use super::path::split;
 use super::regular::Stamp;
+use super::temporary::{first_name, has_kept_its_name, mark, remove_stale, with_random_name};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -68,8 +70,12 @@ impl NewFile {
         };
         let name = PathBuf::from(OsStr::from_bytes(name));
         let directory = open_directory(directory)?;
-        let elsewhere =
-            temp_dir.and_then(|place| Staged::create(open_directory(place).ok()?, &name).ok());
+        remove_stale(&directory, &name);
+        let elsewhere = temp_dir.and_then(|place| {
+            let place = open_directory(place).ok()?;
+            remove_stale(&place, &name);
+            Staged::create(place, &name).ok()
+        });
         let staged = match elsewhere {
             Some(staged) => staged,
             None => Staged::create(directory.try_clone()?, &name)?,
@@ -95,7 +101,7 @@ impl NewFile {
     /// is what failed, the new file is in place and may not outlast a power failure.
     pub fn publish(mut self, expected: Expected, sync: bool) -> io::Result<()> {
         if sync {
-            rustix::fs::fsync(&self.staged.file)?;
+            retry_on_intr(|| rustix::fs::fsync(&self.staged.file))?;
         }
         if !self.try_publish(expected)? {
             // Staged on another file system, or unnamed with no way to give it a name: once more beside the target.
@@ -160,7 +166,8 @@ impl NewFile {
 impl Staged {
     fn create(directory: OwnedFd, name: &Path) -> io::Result<Self> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        match rustix::fs::openat(&directory, ".", flags, Mode::RUSR | Mode::WUSR) {
+        match retry_on_intr(|| rustix::fs::openat(&directory, ".", flags, Mode::RUSR | Mode::WUSR))
+        {
             Ok(descriptor) => Ok(Self {
                 file: File::from(descriptor),
                 link: None,
@@ -174,9 +181,22 @@ impl Staged {
     /// A new file with a temporary name from the start.
     fn named(directory: OwnedFd, name: &Path) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let (file, temporary) = with_temporary_name(name, |temporary| {
-            rustix::fs::openat(&directory, temporary, flags, Mode::RUSR | Mode::WUSR)
-        })?;
+        let create = |temporary: &Path| {
+            retry_on_intr(|| {
+                rustix::fs::openat(&directory, temporary, flags, Mode::RUSR | Mode::WUSR)
+            })
+        };
+        let first = first_name(name);
+        let (file, temporary) = match create(&first) {
+            Ok(file) if mark(&file) && has_kept_its_name(&file) => (file, first),
+            Ok(lost) => {
+                // Until it was marked, another process could take it for a stale one.
+                drop(lost);
+                remove_stale(&directory, name);
+                with_random_name(name, create)?
+            }
+            Err(_) => with_random_name(name, create)?,
+        };
         Ok(Self {
             file: File::from(file),
             link: Some((directory, temporary)),
@@ -186,10 +206,16 @@ impl Staged {
     /// Gives an unnamed file a temporary name in the target's directory.
     fn link_beside(&mut self, directory: &OwnedFd, name: &Path) -> Result<(), Errno> {
         let place = directory.try_clone().map_err(errno)?;
-        let ((), temporary) = with_temporary_name(name, |temporary| {
-            link_unnamed(&self.file, directory, temporary)
-        })
-        .map_err(errno)?;
+        let first = first_name(name);
+        mark(&self.file);
+        let temporary = match link_unnamed(&self.file, directory, &first) {
+            Ok(()) => first,
+            Err(Errno::EXIST) => {
+                let link = |temporary: &Path| link_unnamed(&self.file, directory, temporary);
+                with_random_name(name, link).map_err(errno)?.1
+            }
+            Err(error) => return Err(error),
+        };
         self.link = Some((place, temporary));
         Ok(())
     }
@@ -206,7 +232,7 @@ impl Staged {
             &mut |_, _| {},
         );
         if sync {
-            rustix::fs::fsync(&copy.file)?;
+            retry_on_intr(|| rustix::fs::fsync(&copy.file))?;
         }
         Ok(copy)
     }
@@ -215,35 +241,15 @@ impl Staged {
 fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     // O_PATH: a directory that may be written to and searched need not be readable.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    Ok(retry_on_intr(|| {
+        rustix::fs::open(path, flags, Mode::empty())
+    })?)
 }
 
 fn sync_directory(directory: &OwnedFd) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let readable = rustix::fs::openat(directory, ".", flags, Mode::empty())?;
-    Ok(rustix::fs::fsync(readable)?)
-}
-
-/// Calls `make` with temporary names for `name` until one is free.
-fn with_temporary_name<T>(
-    name: &Path,
-    mut make: impl FnMut(&Path) -> Result<T, Errno>,
-) -> io::Result<(T, PathBuf)> {
-    let mut taken = None;
-    let made = tempfile::Builder::new()
-        .prefix(&temporary_prefix(name.as_os_str()))
-        .rand_bytes(RANDOM_CHARACTERS)
-        // The name is relative to a directory that only `make` knows: it is ours to remove.
-        .disable_cleanup(true)
-        .make_in("", |path| {
-            // The builder puts the current directory in front.
-            let temporary = Path::new(path.file_name().unwrap_or_default());
-            let made = make(temporary)?;
-            taken = Some(temporary.to_owned());
-            Ok(made)
-        })?;
-    let temporary = taken.ok_or(io::ErrorKind::NotFound)?;
-    Ok((made.into_parts().0, temporary))
+    let readable = retry_on_intr(|| rustix::fs::openat(directory, ".", flags, Mode::empty()))?;
+    Ok(retry_on_intr(|| rustix::fs::fsync(&readable))?)
 }
 
 /// Links an unnamed file to a name that must be free; `EXDEV` where there is no way to.
@@ -371,26 +377,6 @@ mod tests {
         staged(b"second")?.publish(version(&target)?, false)?;
         assert_eq!(std::fs::read(&target)?, b"second");
         assert_eq!(listing(directory.path())?, ["file"]);
-        Ok(())
-    }
-
-    #[test]
-    fn temporary_names_are_in_no_directory_of_their_own() -> io::Result<()> {
-        let mut names = Vec::new();
-        let make = |temporary: &Path| {
-            names.push(temporary.to_owned());
-            if names.len() < 3 {
-                Err(Errno::EXIST)
-            } else {
-                Ok(())
-            }
-        };
-        let ((), name) = with_temporary_name(Path::new("file"), make)?;
-        assert_eq!(names.last(), Some(&name));
-        for name in names {
-            assert!(name.to_string_lossy().starts_with(".file."));
-            assert_eq!(name.as_os_str().len(), ".file.".len() + RANDOM_CHARACTERS);
-        }
         Ok(())
     }
 
