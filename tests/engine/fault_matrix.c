@@ -204,7 +204,7 @@ static void transport_family(enum side side, enum call call)
 
 	for (int scene = 0; scene < LEFT; scene++)
 		for (int trouble = NO_TROUBLE + 1; trouble < TROUBLES; trouble++)
-			for (unsigned int nth = 1;; nth += full ? 1 : 1 + (nth > 12) * 6) {
+			for (unsigned int nth = 1;; nth += full ? 1 : 1 + (nth > 12) * 8) {
 				struct play play = { .scene = (enum scene)scene, .side = side, .call = call,
 						     .trouble = (enum trouble)trouble, .nth = nth };
 				one_of_transport(&play);
@@ -327,11 +327,11 @@ static unsigned int all_of_call(const struct setting *setting, enum scene scene,
 		injection.error = *error;
 		injection.measure = FAIL;
 		/* In the selection, the errors of a call take turns. */
-		if (!full && (unsigned int)(error - errors_of(index)) % 4 != nth % 4)
+		if (!full && (unsigned int)(error - errors_of(index)) % 5 != nth % 5)
 			continue;
 		count += one_of_calls(setting, scene, &injection, index);
 		injection.measure = FAIL_ON;
-		if (*error != EINTR && *error != EAGAIN && (full || nth % 3 == 0))
+		if (*error != EINTR && *error != EAGAIN && (full || nth % 4 == 0))
 			count += one_of_calls(setting, scene, &injection, index);
 	}
 	injection.measure = SHORTEN;
@@ -360,7 +360,7 @@ static void calls_family(const struct setting *setting)
 		look = shared->injection;
 		unsigned int calls = look.count < MOST_CALLS ? look.count : MOST_CALLS, last = calls;
 		/* Descriptors: many calls are the same. */
-		for (unsigned int nth = 1; nth <= last; nth += full || setting->calls == OF_FILES || nth < 8 ? 1 : last / 24 + 1)
+		for (unsigned int nth = 1; nth <= last; nth += full || setting->calls == OF_FILES || nth < 8 ? 1 : last / 16 + 1)
 			count += all_of_call(setting, (enum scene)scene, nth, look.seen[nth - 1]);
 	}
 	snprintf(name, sizeof(name), "system calls: %s", setting->name);
