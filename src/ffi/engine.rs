@@ -229,7 +229,8 @@ pub unsafe extern "C" fn csync_engine_error(engine: *const csync_engine) -> *con
 ///
 /// @param engine the engine.
 ///
-/// Returns: an errno, 0 where its last call was well, EINVAL for NULL. Errors: none.
+/// Returns: an errno (ETIMEDOUT for CSYNC_E_TIMEOUT, ECANCELED for CSYNC_E_CANCELLED), 0 where its last call was well,
+/// EINVAL for NULL. Errors: none.
 ///
 /// # Safety
 /// As csync_engine_error().
@@ -315,7 +316,7 @@ impl Inner {
         self.usable = !matches!(error, Error::Connection(_) | Error::Unfinished(_));
         let status = csync_status::of(&error, cancelled.load(Ordering::Relaxed));
         let text = format!("{error}: {}", path.display());
-        Err(self.fail(status, error.errno(), &text))
+        Err(self.fail(status, status.errno(&error), &text))
     }
 }
 
@@ -336,13 +337,24 @@ impl csync_engine {
         path: &Path,
         body: impl FnOnce(&mut Session<'_>, &mut Option<Signed>) -> Result<T, Error>,
     ) -> Result<T, csync_status> {
+        self.alone(|inner| inner.run(verb, path, &self.cancelled, body))
+            .unwrap_or(Err(CSYNC_E_STATE))
+    }
+
+    /// Answers a call with an argument that is not allowed.
+    pub fn refuse(&self, why: &str) -> csync_status {
+        self.alone(|inner| inner.fail(CSYNC_E_ARGUMENT, libc::EINVAL, why))
+            .unwrap_or(CSYNC_E_STATE)
+    }
+
+    /// Runs `body`, which does not panic, unless another call is under way.
+    fn alone<T>(&self, body: impl FnOnce(&mut Inner) -> T) -> Option<T> {
         if self.busy.swap(true, Ordering::Acquire) {
-            return Err(CSYNC_E_STATE);
+            return None;
         }
         // SAFETY: `busy` was false and is ours now, so nobody else uses the inner part.
-        let inner = unsafe { &mut *self.inner.get() };
-        let result = inner.run(verb, path, &self.cancelled, body);
+        let result = body(unsafe { &mut *self.inner.get() });
         self.busy.store(false, Ordering::Release);
-        result
+        Some(result)
     }
 }

@@ -59,6 +59,16 @@ impl csync_status {
             Error::File { .. } | Error::Unfinished(_) => Self::CSYNC_E_FILE,
         }
     }
+
+    /// The errno that belongs to an error with this status: the one of the error, but where this library itself has
+    /// ended the call.
+    pub fn errno(self, error: &Error) -> c_int {
+        match self {
+            Self::CSYNC_E_TIMEOUT => libc::ETIMEDOUT,
+            Self::CSYNC_E_CANCELLED => libc::ECANCELED,
+            _ => error.errno(),
+        }
+    }
 }
 
 /// A status in words.

@@ -37,8 +37,11 @@ fn for_path(
     path: Option<PathBuf>,
     body: impl FnOnce(&mut Session<'_>, &mut Option<Signed>, &Path) -> Result<(), Error>,
 ) -> csync_status {
-    let (Some(engine), Some(path)) = (engine, path) else {
+    let Some(engine) = engine else {
         return CSYNC_E_ARGUMENT;
+    };
+    let Some(path) = path else {
+        return engine.refuse("the path is NULL");
     };
     let result = engine.run(verb, &path, |session, signed| body(session, signed, &path));
     result.err().unwrap_or(CSYNC_OK)
@@ -184,11 +187,12 @@ pub unsafe extern "C" fn csync_engine_check(
     path: *const c_char,
     differs: *mut c_int,
 ) -> csync_status {
-    if differs.is_null() {
-        return CSYNC_E_ARGUMENT;
-    }
     // SAFETY: the caller's clause.
     let (engine, path) = unsafe { arguments(engine, path) };
+    if differs.is_null() {
+        let why = "the place for the result is NULL";
+        return engine.map_or(CSYNC_E_ARGUMENT, |engine| engine.refuse(why));
+    }
     for_path(engine, csync_verb::CSYNC_CHECK, path, |session, _, path| {
         let found = engine::check(session, path, true)?;
         // SAFETY: not null, and the caller says it is valid for a write.
