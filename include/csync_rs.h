@@ -598,7 +598,8 @@ const char *csync_engine_error(const struct csync_engine *engine);
 
  @param engine the engine.
 
- Returns: an errno, 0 where its last call was well, EINVAL for NULL. Errors: none.
+ Returns: an errno (ETIMEDOUT for CSYNC_E_TIMEOUT, ECANCELED for CSYNC_E_CANCELLED), 0 where its last call was well,
+ EINVAL for NULL. Errors: none.
 
  # Safety
  As csync_engine_error().
