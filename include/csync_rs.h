@@ -247,13 +247,14 @@ typedef struct csync_transport {
   ssize_t (*read)(void *userdata, void *buffer, size_t count);
   /*
    Writes at most `count` bytes, never more than max_payload() said: their number, which may be less, or -1 with
-   errno and nothing written (EINTR and EAGAIN: asked again with the same bytes). A transport that says EAGAIN must
-   have a read that does not wait: it is asked for input while output is refused.
+   errno and nothing written (EINTR and EAGAIN: asked again with the same bytes, or fewer of them where max_payload()
+   has fallen). A transport that says EAGAIN must have a read that does not wait: it is asked for input while output
+   is refused.
    */
   ssize_t (*write)(void *userdata, const void *buffer, size_t count);
   /*
-   NULL, or sends what write has held back: 0, or -1 with errno. Called whenever the peer's answer is waited for
-   next, and at the end of each payload.
+   NULL, or sends what write has held back: 0, or -1 with errno (EINTR and EAGAIN: asked again, as write). Called
+   whenever the peer's answer is waited for next, and at the end of each payload.
    */
   int (*flush)(void *userdata);
   /*

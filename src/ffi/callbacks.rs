@@ -28,8 +28,9 @@ pub struct csync_transport {
         ) -> libc::ssize_t,
     >,
     /// Writes at most `count` bytes, never more than max_payload() said: their number, which may be less, or -1 with
-    /// errno and nothing written (EINTR and EAGAIN: asked again with the same bytes). A transport that says EAGAIN must
-    /// have a read that does not wait: it is asked for input while output is refused.
+    /// errno and nothing written (EINTR and EAGAIN: asked again with the same bytes, or fewer of them where max_payload()
+    /// has fallen). A transport that says EAGAIN must have a read that does not wait: it is asked for input while output
+    /// is refused.
     pub write: Option<
         unsafe extern "C" fn(
             userdata: *mut c_void,
@@ -37,8 +38,8 @@ pub struct csync_transport {
             count: usize,
         ) -> libc::ssize_t,
     >,
-    /// NULL, or sends what write has held back: 0, or -1 with errno. Called whenever the peer's answer is waited for
-    /// next, and at the end of each payload.
+    /// NULL, or sends what write has held back: 0, or -1 with errno (EINTR and EAGAIN: asked again, as write). Called
+    /// whenever the peer's answer is waited for next, and at the end of each payload.
     pub flush: Option<unsafe extern "C" fn(userdata: *mut c_void) -> c_int>,
     /// NULL, or the largest write that is carried in one piece, in bytes: a TLS record's content, a packet's payload
     /// without its headers. SIZE_MAX: no limit. 0: nothing can be carried, which ends the verb with
@@ -72,6 +73,12 @@ impl CallbackTransport {
             None => usize::MAX,
         }
     }
+
+    /// Output is refused: the peer may be waiting for us to read.
+    fn take_in(&mut self) {
+        let functions = self.functions;
+        self.early.fill(|buf| read_now(&functions, buf));
+    }
 }
 
 fn read_now(functions: &csync_transport, buf: &mut [u8]) -> io::Result<usize> {
@@ -80,6 +87,10 @@ fn read_now(functions: &csync_transport, buf: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the buffer is valid for writes of that many bytes.
     let code = unsafe { read(functions.userdata, buf.as_mut_ptr().cast(), buf.len()) };
     Ok(judge(code)?.min(buf.len()))
+}
+
+fn is_refused<T>(attempt: &io::Result<T>) -> bool {
+    matches!(attempt, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
 impl Transport for CallbackTransport {
@@ -91,19 +102,21 @@ impl Transport for CallbackTransport {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.payload() == 0 {
+        let payload = self.payload();
+        if payload == 0 {
             return Err(Errno::MSGSIZE.into());
         }
+        // It may have fallen since the caller asked.
+        let bytes = &bytes[..bytes.len().min(payload)];
         let write = self.functions.write.ok_or(ErrorKind::NotConnected)?;
         set_errno(0);
         // SAFETY: the buffer is valid for reads of that many bytes.
         let code = unsafe { write(self.functions.userdata, bytes.as_ptr().cast(), bytes.len()) };
         let written = judge(code);
-        if matches!(&written, Err(error) if error.kind() == ErrorKind::WouldBlock) {
-            let functions = self.functions;
-            self.early.fill(|buf| read_now(&functions, buf));
+        if is_refused(&written) {
+            self.take_in();
         }
-        written
+        Ok(written?.min(bytes.len()))
     }
 
     fn max_payload(&self) -> Option<NonZeroUsize> {
@@ -118,14 +131,20 @@ impl Transport for CallbackTransport {
             return Ok(());
         };
         // SAFETY: the program's own userdata.
-        match unsafe { flush(self.functions.userdata) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
+        let code = unsafe { flush(self.functions.userdata) };
+        if code == 0 {
+            return Ok(());
+        }
+        let flushed = judge(code as isize).and_then(|_| Err(Errno::IO.into()));
+        if is_refused(&flushed) {
+            self.take_in();
+        set_errno(0);
         }
     }
 
     fn wait(&mut self, direction: Direction, refusals: u32, limit: Duration) {
         let for_write = c_int::from(direction == Direction::Write);
+        flushed
         match self.functions.wait {
             Some(wait) => {
                 let milliseconds = c_uint::try_from(limit.as_millis()).unwrap_or(c_uint::MAX);
