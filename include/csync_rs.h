@@ -626,7 +626,7 @@ enum csync_status csync_engine_send(struct csync_engine *engine,
  Receives content and writes it to a descriptor, at its position.
 
  @param engine the engine.
- @param descriptor open for writing.
+ @param descriptor open for writing; waited for where it takes nothing now.
  @param length NULL, or set to the number of bytes received.
 
  Returns: CSYNC_OK or an error. After CSYNC_E_FILE (and every error but a lost connection) all of the payload has been

@@ -5,10 +5,11 @@ use super::options::csync_verb;
 use super::pointer;
 use super::status::csync_status::{self, *};
 use crate::engine::{self, Comparison, Error, Session, Signed};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use std::ffi::{c_char, c_int};
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,26 @@ fn borrowed_file(descriptor: c_int) -> io::Result<ManuallyDrop<File>> {
     Ok(ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }))
 }
 
+/// A file to write to; one that does not wait by itself (a pipe, `O_NONBLOCK`) is waited for.
+struct Patient<'f>(&'f File);
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.0.write(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    rustix::event::poll(&mut [PollFd::new(self.0, PollFlags::OUT)], None)?;
+                }
+                written => return written,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Sends the content of a file: `octet-stream N`, then its N bytes.
 ///
 /// @param engine the engine.
@@ -98,7 +119,7 @@ pub unsafe extern "C" fn csync_engine_send(
 /// Receives content and writes it to a descriptor, at its position.
 ///
 /// @param engine the engine.
-/// @param descriptor open for writing.
+/// @param descriptor open for writing; waited for where it takes nothing now.
 /// @param length NULL, or set to the number of bytes received.
 ///
 /// Returns: CSYNC_OK or an error. After CSYNC_E_FILE (and every error but a lost connection) all of the payload has been
@@ -121,10 +142,7 @@ pub unsafe extern "C" fn csync_engine_receive(
         csync_verb::CSYNC_RECEIVE,
         name,
         |session, _| match borrowed_file(descriptor) {
-            Ok(file) => {
-                let mut file: &File = &file;
-                engine::recv(session, &mut file)
-            }
+            Ok(file) => engine::recv(session, &mut Patient(&file)),
             Err(error) => {
                 engine::recv(session, &mut io::sink())?;
                 Err(Error::file("writing received data", error))
