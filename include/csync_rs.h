@@ -218,7 +218,7 @@ typedef struct csync_options {
   /*
    NULL, or told how far a call has come, ten times a second at most and once at its end: the bytes that went over
    the connection, and the bytes announced so far, either way (0: not known yet). Returns 0 to go on, anything else
-   to cancel.
+   to cancel (at the end there is nothing left to cancel).
    */
   int (*progress)(void *userdata, enum csync_verb verb, uint64_t done, uint64_t announced);
   /*

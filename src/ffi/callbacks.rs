@@ -126,10 +126,15 @@ impl Transport for CallbackTransport {
         }
     }
 
+    fn taken_early(&self) -> u64 {
+        self.early.total()
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         let Some(flush) = self.functions.flush else {
             return Ok(());
         };
+        set_errno(0);
         // SAFETY: the program's own userdata.
         let code = unsafe { flush(self.functions.userdata) };
         if code == 0 {
@@ -138,13 +143,12 @@ impl Transport for CallbackTransport {
         let flushed = judge(code as isize).and_then(|_| Err(Errno::IO.into()));
         if is_refused(&flushed) {
             self.take_in();
-        set_errno(0);
         }
+        flushed
     }
 
     fn wait(&mut self, direction: Direction, refusals: u32, limit: Duration) {
         let for_write = c_int::from(direction == Direction::Write);
-        flushed
         match self.functions.wait {
             Some(wait) => {
                 let milliseconds = c_uint::try_from(limit.as_millis()).unwrap_or(c_uint::MAX);

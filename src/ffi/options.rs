@@ -55,7 +55,7 @@ pub struct csync_options {
     pub userdata: *mut c_void,
     /// NULL, or told how far a call has come, ten times a second at most and once at its end: the bytes that went over
     /// the connection, and the bytes announced so far, either way (0: not known yet). Returns 0 to go on, anything else
-    /// to cancel.
+    /// to cancel (at the end there is nothing left to cancel).
     pub progress: Option<
         unsafe extern "C" fn(
             userdata: *mut c_void,

@@ -14,6 +14,7 @@ pub struct EarlyInput {
     bytes: Vec<u8>,
     taken: usize,
     bound: usize,
+    total: u64,
 }
 
 impl EarlyInput {
@@ -26,6 +27,7 @@ impl EarlyInput {
             bytes: Vec::new(),
             taken: 0,
             bound,
+            total: 0,
         }
     }
 
@@ -42,6 +44,11 @@ impl EarlyInput {
         count
     }
 
+    /// How many bytes have come early, ever.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Whether more may be taken.
     pub fn has_room(&self) -> bool {
         self.bytes.len() - self.taken < self.bound
@@ -50,14 +57,25 @@ impl EarlyInput {
     /// Takes what `read` gives without waiting, until it is refused, ends, or the bound is reached. What `read`
     /// answers then shows again at the next real read.
     pub fn fill(&mut self, mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) {
+        self.forget_taken();
         while self.has_room() {
             let start = self.bytes.len();
             self.bytes.resize(start + STEP, 0);
             let count = read(&mut self.bytes[start..]).unwrap_or(0);
             self.bytes.truncate(start + count);
+            self.total += count as u64;
             if count == 0 {
                 break;
             }
+        }
+    }
+
+    /// Without this, a peer that is always ahead would make the buffer grow for ever. Only once half of it was handed
+    /// out: each byte is moved once at most, on average.
+    fn forget_taken(&mut self) {
+        if self.taken > self.bytes.len() / 2 {
+            self.bytes.drain(..self.taken);
+            self.taken = 0;
         }
     }
 }
@@ -90,5 +108,29 @@ mod tests {
         );
         assert_eq!(early.take(&mut out), 0);
         assert!(early.has_room());
+    }
+
+    #[test]
+    fn a_peer_that_is_always_ahead_does_not_make_it_grow() {
+        let mut early = EarlyInput::new(100_000);
+        let mut next = 0_u32;
+        let mut expected = 0_u32;
+        for _ in 0..1000 {
+            early.fill(|buf| {
+                buf.fill_with(|| {
+                    next += 1;
+                    next as u8
+                });
+                Ok(buf.len())
+            });
+            let mut out = vec![0; 50_000];
+            assert_eq!(early.take(&mut out), out.len());
+            for byte in out {
+                expected += 1;
+                assert_eq!(byte, expected as u8);
+            }
+            assert!(early.bytes.len() < 8 * STEP);
+        }
+        assert_eq!(early.total(), u64::from(next));
     }
 }

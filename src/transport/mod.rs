@@ -73,6 +73,11 @@ pub trait Transport {
         Err(ErrorKind::Unsupported.into())
     }
 
+    /// How many bytes were taken in while output waited, ever: a peer that sends them is not silent.
+    fn taken_early(&self) -> u64 {
+        0
+    }
+
     /// A payload of `length` bytes begins: for those who want to know how much there is.
     fn announced(&mut self, direction: Direction, length: u64) {
         let _ = (direction, length);

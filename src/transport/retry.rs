@@ -148,7 +148,7 @@ pub fn flush(transport: &mut dyn Transport) -> Result<(), ConnectionError> {
     }
 }
 
-fn is_repeated(error: &io::Error) -> bool {
+pub(super) fn is_repeated(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }
 

@@ -1,5 +1,6 @@
 //! A transport that is watched: progress is reported, a silent peer is given up, and another thread can end it.
 
+use super::retry::is_repeated;
 use super::{Direction, Transport};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -27,6 +28,7 @@ pub struct Supervised<'s> {
     chunk: Option<NonZeroUsize>,
     observer: Option<&'s mut dyn FnMut(Progress) -> bool>,
     progress: Progress,
+    taken_early: u64,
     last_moved: Instant,
     last_report: Option<Instant>,
 }
@@ -42,6 +44,7 @@ impl<'s> Supervised<'s> {
         observer: Option<&'s mut dyn FnMut(Progress) -> bool>,
     ) -> Self {
         Self {
+            taken_early: inner.taken_early(),
             inner,
             cancelled,
             silence,
@@ -53,18 +56,17 @@ impl<'s> Supervised<'s> {
         }
     }
 
-    /// The last report.
+    /// The last report. What the observer says to it has nothing to end any more.
     pub fn finish(mut self) {
         self.report();
     }
 
-    fn report(&mut self) {
-        if let Some(observer) = &mut self.observer {
-            if !observer(self.progress) {
-                self.cancelled.store(true, Ordering::Relaxed);
-            }
-        }
+    fn report(&mut self) -> bool {
         self.last_report = Some(Instant::now());
+        match &mut self.observer {
+            Some(observer) => observer(self.progress),
+            None => true,
+        }
     }
 
     /// Ahead of an attempt.
@@ -85,17 +87,22 @@ impl<'s> Supervised<'s> {
                 let due = self
                     .last_report
                     .is_none_or(|last| self.last_moved - last >= REPORT_INTERVAL);
-                if self.observer.is_some() && due {
-                    self.report();
+                if self.observer.is_some() && due && !self.report() {
+                    self.cancelled.store(true, Ordering::Relaxed);
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => self.end_silence()?,
+            Err(error) if is_repeated(error) => self.end_silence()?,
             Err(_) => {}
         }
         attempt
     }
 
-    fn end_silence(&self) -> io::Result<()> {
+    fn end_silence(&mut self) -> io::Result<()> {
+        let taken_early = self.inner.taken_early();
+        if taken_early != self.taken_early {
+            self.taken_early = taken_early;
+            self.last_moved = Instant::now();
+        }
         match self.silence {
             Some(silence) if self.last_moved.elapsed() >= silence => {
                 Err(ErrorKind::TimedOut.into())
@@ -142,8 +149,13 @@ impl Transport for Supervised<'_> {
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         self.may_go_on()?;
+        let count = self.chunk.map_or(count, |chunk| chunk.get().min(count));
         let attempt = self.inner.send_file(file, offset, count);
         self.account(attempt)
+    }
+
+    fn taken_early(&self) -> u64 {
+        self.inner.taken_early()
     }
 
     fn announced(&mut self, direction: Direction, length: u64) {
