@@ -1,6 +1,7 @@
 //! A connection over two descriptors: a socket (both the same), two pipes, or what else reads and writes as a
 //! stream. Every call is made so that it does not wait; waiting is done in one place, for both directions.
 
+use super::retry::is_repeated;
 use super::{Direction, EarlyInput, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, OFlags};
@@ -34,6 +35,8 @@ pub struct DescriptorPair<'fd> {
     input_kind: Kind,
     output_kind: Kind,
     early: EarlyInput,
+    /// The end of the input, or an error, was seen ahead of its turn.
+    input_ended: bool,
 }
 
 impl<'fd> DescriptorPair<'fd> {
@@ -41,7 +44,7 @@ impl<'fd> DescriptorPair<'fd> {
     /// a peer that has vanished is noticed.
     ///
     /// # Errors
-    /// `EBADF`; `EPROTOTYPE` for a socket that is no stream: packets need a transport that knows their limits.
+    /// `EBADF`; `EPROTOTYPE` for a socket or a pipe that is no stream: packets need a transport that knows their limits.
     pub fn new(
         input: BorrowedFd<'fd>,
         output: BorrowedFd<'fd>,
@@ -53,6 +56,7 @@ impl<'fd> DescriptorPair<'fd> {
             input_kind: kind(input)?,
             output_kind: kind(output)?,
             early: EarlyInput::new(EarlyInput::BOUND),
+            input_ended: false,
         };
         if keepalive && pair.output_kind == Kind::Socket {
             keep_alive(output);
@@ -64,6 +68,9 @@ impl<'fd> DescriptorPair<'fd> {
 fn kind(descriptor: BorrowedFd<'_>) -> io::Result<Kind> {
     let stat = rustix::fs::fstat(descriptor)?;
     match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo if rustix::fs::fcntl_getfl(descriptor)?.contains(OFlags::DIRECT) => {
+            Err(Errno::PROTOTYPE.into())
+        }
         FileType::Fifo => Ok(Kind::Pipe),
         FileType::Socket if sockopt::socket_type(descriptor)? == SocketType::STREAM => {
             Ok(Kind::Socket)
@@ -96,6 +103,22 @@ fn read_now(descriptor: BorrowedFd<'_>, kind: Kind, buf: &mut [u8]) -> io::Resul
         return Err(ErrorKind::WouldBlock.into());
     }
     Ok(rustix::io::read(descriptor, buf)?)
+}
+
+impl DescriptorPair<'_> {
+    /// Takes in what is there while output waits.
+    fn take_in(&mut self) {
+        let (input, kind) = (self.input, self.input_kind);
+        let ended = &mut self.input_ended;
+        self.early.fill(|buf| {
+            let attempt = read_now(input, kind, buf);
+            *ended = match &attempt {
+                Ok(count) => *count == 0,
+                Err(error) => !is_repeated(error),
+            };
+            attempt
+        });
+    }
 }
 
 impl Transport for DescriptorPair<'_> {
@@ -133,22 +156,27 @@ impl Transport for DescriptorPair<'_> {
         if writing {
             polled.push(PollFd::from_borrowed_fd(self.output, PollFlags::OUT));
         }
-        if !writing || self.early.has_room() {
+        // An end is always ready: to wait for it would be no waiting.
+        let listens = !writing || (self.early.has_room() && !self.input_ended);
+        if listens {
             polled.push(PollFd::from_borrowed_fd(self.input, PollFlags::IN));
         }
         let limit = Timespec::try_from(limit).unwrap_or_default();
-        let readable = rustix::event::poll(&mut polled, Some(&limit)).is_ok()
-            && polled
-                .last()
-                .is_some_and(|input| input.revents().contains(PollFlags::IN));
-        if writing && readable {
-            let (input, kind) = (self.input, self.input_kind);
-            self.early.fill(|buf| read_now(input, kind, buf));
+        let woken = rustix::event::poll(&mut polled, Some(&limit)).is_ok();
+        let readable = polled
+            .last()
+            .is_some_and(|input| !input.revents().is_empty());
+        if writing && listens && woken && readable {
+            self.take_in();
         }
     }
 
     fn sends_files(&self) -> bool {
         self.output_kind != Kind::Other
+    }
+
+    fn taken_early(&self) -> u64 {
+        self.early.total()
     }
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
