@@ -99,7 +99,7 @@ static int run_child(const struct ct_case *c, char *text, size_t size)
 		return WRONG;
 	}
 
-	int seconds = 20;
+	int seconds = c->seconds ? c->seconds : 20;
 #ifdef CT_ORIGINAL
 	if (c->shows & HANG)
 		seconds = 2;
@@ -183,6 +183,15 @@ static const char *verdict_name(int v)
 	return "?";
 }
 
+static void show_counts(const char *text)
+{
+	for (const char *line = text, *end; line && *line; line = end ? end + 1 : NULL) {
+		end = strchr(line, '\n');
+		if (!strncmp(line, "count: ", 7))
+			printf("%.*s\n", end ? (int)(end - line) : (int)strlen(line), line);
+	}
+}
+
 /* One cmocka test: a child and the judgement of its end. */
 static void judge(void **state)
 {
@@ -232,6 +241,7 @@ static void judge(void **state)
 #else
 	if (v == V_OK) {
 		tally.passed++;
+		show_counts(text);
 		return;
 	}
 #endif

@@ -11,6 +11,8 @@
  *   NOT_SHOWN(f, why)  there is a fault, but this case cannot make it visible: it passes on the original
  *   CANNOT(f, why)     the case is not run on the original
  *
+ * Lines of a case's output that begin with "count: " are shown even where it passes.
+ *
  * A case's name begins with the identifier of the fault it covers (s4_..., w1_..., t3_..., h2_...), where it covers one.
  */
 #ifndef CT_H
@@ -52,6 +54,7 @@ struct ct_case {
 	int shows;
 	const char *why;
 	int flags;
+	int seconds; /* the time limit, where it is not the usual one */
 };
 
 #define SAME(f) { .name = #f, .body = f, .original = CT_SAME }

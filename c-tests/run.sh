@@ -32,7 +32,7 @@ printf '%s\n' "$@" | xargs -P "$jobs" -I{} sh -c '
 status=0 died=0
 for t; do
 	if [ "$(cat "$logs/$t.status" 2>/dev/null)" = 0 ]; then
-		[ "$CT_VERBOSE" ] && cat "$logs/$t.log"
+		if [ "$CT_VERBOSE" ]; then cat "$logs/$t.log"; else sed -n "s/^count: /$t: /p" "$logs/$t.log"; fi
 	else
 		status=1
 		grep -v -e '^\[ RUN  *\]' -e '^\[  *OK \]' "$logs/$t.log"
