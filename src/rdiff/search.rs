@@ -32,6 +32,7 @@ pub(crate) struct Search<'i, L> {
     suspects: Suspects,
     found: Vec<Found<'i>>,
     strong: StrongBatch,
+    effort: Effort,
     lanes: std::marker::PhantomData<L>,
 }
 
@@ -40,6 +41,17 @@ pub(crate) struct Search<'i, L> {
 struct Found<'i> {
     at: usize,
     candidates: Candidates<'i>,
+}
+
+/// What the search has done so far: what a peer who means ill can drive up.
+#[derive(Debug, Default)]
+struct Effort {
+    /// Positions whose weak sums were computed.
+    swept: usize,
+    /// Weak sums that were looked up in the table.
+    looked_up: usize,
+    /// Blocks whose strong sums were computed.
+    hashed: usize,
 }
 
 impl<'i, L: WeakLanes> Search<'i, L> {
@@ -54,6 +66,7 @@ impl<'i, L: WeakLanes> Search<'i, L> {
             suspects: Suspects::default(),
             found: Vec::new(),
             strong: StrongBatch::new(header.strong, header.block_len as usize),
+            effort: Effort::default(),
             lanes: std::marker::PhantomData,
         }
     }
@@ -92,12 +105,16 @@ impl<'i, L: WeakLanes> Search<'i, L> {
         self.found.clear();
         let (filter, suspects) = (self.index.filter(), &mut self.suspects);
         let swept = sweep::<L>(self.arch, filter, data, self.block_len, stretch, suspects);
+        self.effort.swept += swept;
         // Where the source is monotonous, the same sum comes again and again.
         let mut last = None;
         for &Suspect { at, weak } in self.suspects.iter().flatten() {
             let candidates = match last {
                 Some((before, candidates)) if before == weak => candidates,
-                _ => self.index.look_up(weak),
+                _ => {
+                    self.effort.looked_up += 1;
+                    self.index.look_up(weak)
+                }
             };
             last = Some((weak, candidates));
             if !candidates.is_empty() {
@@ -136,10 +153,106 @@ impl<'i, L: WeakLanes> Search<'i, L> {
     }
 
     fn hash(&mut self, data: &[u8], found: Range<usize>) {
+        self.effort.hashed += found.len();
         let block_len = self.block_len;
         let blocks = self.found[found]
             .iter()
             .map(|found| &data[found.at..found.at + block_len]);
         self.strong.hash(blocks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rdiff::filter;
+    use crate::rdiff::lanes::RollsumLanes;
+    use crate::rdiff::rollsum::{Rollsum, WeakSum};
+    use crate::rdiff::signature::BlockSums;
+    use crate::rdiff::{IndexBuilder, SignatureHeader};
+
+    const BLOCK: usize = 2048;
+
+    fn noise(seed: u64, len: usize) -> Vec<u8> {
+        let mut state = seed;
+        let mut byte = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+        };
+        (0..len).map(|_| byte()).collect()
+    }
+
+    fn index(records: &[u8]) -> Index {
+        let bytes = [&SignatureHeader::CSYNC2.encode(), records].concat();
+        let mut builder = IndexBuilder::new(bytes.len() as u64).expect("a good length");
+        builder.push(&bytes).expect("good records");
+        builder.finish().expect("a good signature")
+    }
+
+    /// A signature with these weak sums, whose strong sums are of no block.
+    fn forged(weak: impl Iterator<Item = u32>) -> Index {
+        let strong = |number: u32| u128::from(number).to_be_bytes();
+        let record = |(number, weak): (usize, u32)| {
+            [&weak.to_be_bytes()[..], &strong(number as u32)].concat()
+        };
+        index(&weak.enumerate().flat_map(record).collect::<Vec<_>>())
+    }
+
+    /// Searches through all of `source`, which has no block of the index.
+    fn effort(index: &Index, source: &[u8]) -> Effort {
+        let mut search = Search::<RollsumLanes>::new(index);
+        let mut at = 0;
+        while source.len() - at >= BLOCK {
+            let window = &source[at..source.len().min(at + (256 << 10))];
+            let (passed, found) = search.first_match(window);
+            assert_eq!(found, None);
+            at += passed;
+        }
+        search.effort
+    }
+
+    /// However a signature is made: one sweep of the source, at most one look-up for each position, and not
+    /// more strong sums than the allowance has for the bytes passed.
+    #[test]
+    fn malice_is_bounded_in_proportion_to_the_source() {
+        let source = noise(1, 3 << 20);
+        let positions = source.len() - BLOCK + 1;
+        let honest = {
+            let mut records = Vec::new();
+            BlockSums::new(SignatureHeader::CSYNC2).append(&noise(2, 64 << 20), &mut records);
+            effort(&index(&records), &source)
+        };
+        assert!(honest.looked_up < positions / 50, "{honest:?}");
+        assert!(honest.hashed < positions / 10_000, "{honest:?}");
+
+        // Each weak sum of the source itself: all pass the filter and are found.
+        let mut sum = Rollsum::of(&source[..BLOCK]);
+        let met = forged((0..1 << 20).map(|at| {
+            let weak = sum.digest();
+            sum.rotate(source[at], source[at + BLOCK]);
+            weak
+        }));
+        // Sums that crowd into a few words of the filter, and into one bucket of the table.
+        let crowded = forged(
+            (0..1 << 24)
+                .filter(|&weak| filter::hash(weak) >> 28 == 7)
+                .take(1 << 18),
+        );
+        let alone = forged(std::iter::repeat_n(
+            Rollsum::of(&source[..BLOCK]).digest(),
+            1 << 18,
+        ));
+        for index in [met, crowded, alone] {
+            let effort = effort(&index, &source);
+            assert!(
+                effort.swept >= positions && effort.swept <= 2 * positions,
+                "{effort:?}"
+            );
+            assert!(effort.looked_up <= effort.swept, "{effort:?}");
+            let allowed = 16 * source.len() + (16 << 20);
+            assert!(effort.hashed * BLOCK <= allowed + 8 * BLOCK, "{effort:?}");
+        }
     }
 }
