@@ -4,7 +4,6 @@
 mod common;
 
 use std::io::{ErrorKind, Read};
-use std::time::{Duration, Instant};
 
 use common::{delta, delta_bytes, index, kinds, noise, patch, signature};
 use csync_rs::rdiff::rollsum::{Rollsum, WeakSum};
@@ -23,42 +22,32 @@ fn forged(blocks: u32, mut record: impl FnMut(u32) -> (u32, [u8; 16])) -> Vec<u8
     bytes
 }
 
-/// How long it takes to find nothing.
-fn time_of_no_match(signature: &[u8], source: &[u8]) -> Duration {
+/// Finds nothing. What the search does meanwhile is counted in `rdiff::search`; a search without a bound hashes
+/// 8 GB and more here, and does not come back within the time that anybody waits.
+fn no_match(signature: &[u8], source: &[u8]) {
     let index = index(signature);
-    let started = Instant::now();
     let plan = DeltaPlan::scan(&index, &mut &source[..], source.len() as u64, 0).expect("a plan");
-    let time = started.elapsed();
     let len = source.len() as u64;
     assert!(plan.items().eq([PlanItem::Streamed { offset: 0, len }]));
-    time
 }
-
-/// Far above what a bounded search takes, far below what an unbounded one would: the latter hashes
-/// 8 GB and more.
-const BOUNDED: Duration = Duration::from_secs(8);
 
 #[test]
 fn a_weak_sum_at_every_offset_of_the_source() {
     let source = vec![0; 16 << 20];
     let weak = Rollsum::of(&source[..2048]).digest();
-    let time = time_of_no_match(&forged(1, |_| (weak, [7; 16])), &source);
-    assert!(time < BOUNDED, "{time:?}");
+    no_match(&forged(1, |_| (weak, [7; 16])), &source);
 }
 
 #[test]
 fn a_million_equal_weak_sums() {
     let source = vec![0; 8 << 20];
     let weak = Rollsum::of(&source[..2048]).digest();
-    let started = Instant::now();
     let mut strong = 0u128;
     let signature = forged(1 << 20, |_| {
         strong = strong.wrapping_mul(0xda94_2042_e4dd_58b5).wrapping_add(1);
         (weak, strong.to_be_bytes())
     });
-    let time = time_of_no_match(&signature, &source);
-    assert!(time < BOUNDED, "{time:?}");
-    assert!(started.elapsed() < 3 * BOUNDED, "{:?}", started.elapsed());
+    no_match(&signature, &source);
 }
 
 #[test]
