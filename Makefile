@@ -13,7 +13,7 @@ help:
 	@echo 'make demo     synchronise a real tree between real csync2 nodes, with and without the library'
 	@echo 'make test     every test; installs the packages it needs when run as root on Debian'
 	@echo 'make csync2   build the original csync2 and the patched one side by side in build/csync2'
-	@echo 'make bench    csync2 builds against each other over loopback (minutes)'
+	@echo 'make bench    the delta engine by itself, and against rdiff; make syncbench: csync2 builds against each other'
 	@echo 'make header   write include/csync_rs.h anew from the sources'
 
 library:
