@@ -39,7 +39,8 @@ impl<'t> FrameReader<'t> {
     pub fn read<'b>(&mut self, buf: &'b mut [u8]) -> Result<&'b [u8], ConnectionError> {
         let count = usize::try_from(self.owed).map_or(buf.len(), |owed| owed.min(buf.len()));
         let part = &mut buf[..count];
-        read_full(self.transport, part)?;
+        // How much of it came before it failed is not known: a drain would wait for what will never come.
+        read_full(self.transport, part).inspect_err(|_| self.owed = 0)?;
         self.owed -= count as u64;
         Ok(part)
     }
