@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 const char *const scene_names[SCENES] = { "edited", "absent", "emptied", "left" };
-const char *const trouble_names[TROUBLES] = { "none", "cut short", "EINTR", "EAGAIN", "zero once", "end of stream",
-					      "EIO", "EPIPE", "ECONNRESET" };
+const char *const trouble_names[TROUBLES] = { "none", "cut short", "EINTR", "EAGAIN", "zero once", "EIO once",
+					      "end of stream", "EIO", "EPIPE", "ECONNRESET" };
 
 char ends_directory[200], ends_source[250], ends_target[250];
 struct content old_content, new_content, second_content;
@@ -200,7 +200,7 @@ static enum trouble trouble_now(struct end *end, enum call call)
 	if (play->trouble == NO_TROUBLE || play->side != end->side || play->call != call)
 		return NO_TROUBLE;
 	unsigned int number = ++end->calls[call];
-	if (number < play->nth || (number > play->nth && IS_HARMLESS(play->trouble)))
+	if (number < play->nth || (number > play->nth && IS_ONCE(play->trouble)))
 		return NO_TROUBLE;
 	play->fired = true;
 	return play->trouble;
@@ -209,8 +209,8 @@ static enum trouble trouble_now(struct end *end, enum call call)
 /* Errno is set, and 0 or -1 returned, or the count to go on with (0 bytes to be refused by nobody). */
 static ssize_t suffer(enum trouble trouble, size_t *count)
 {
-	static const int errors[TROUBLES] = { [ONCE_EINTR] = EINTR, [ONCE_EAGAIN] = EAGAIN, [ALWAYS_EIO] = EIO,
-					      [ALWAYS_EPIPE] = EPIPE, [ALWAYS_ECONNRESET] = ECONNRESET };
+	static const int errors[TROUBLES] = { [ONCE_EINTR] = EINTR, [ONCE_EAGAIN] = EAGAIN, [ONCE_EIO] = EIO,
+					      [ALWAYS_EIO] = EIO, [ALWAYS_EPIPE] = EPIPE, [ALWAYS_ECONNRESET] = ECONNRESET };
 
 	if (trouble == CUT_SHORT)
 		*count = 1;

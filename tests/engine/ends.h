@@ -33,7 +33,9 @@ enum trouble {
 	ONCE_EINTR,
 	ONCE_EAGAIN,
 	ONCE_ZERO,
-	/* From the nth call on, all of them; both ends have to end: */
+	/* Both ends have to end. Once, and then it could go on: */
+	ONCE_EIO,
+	/* From the nth call on, all of them: */
 	ALWAYS_ZERO,
 	ALWAYS_EIO,
 	ALWAYS_EPIPE,
@@ -42,6 +44,7 @@ enum trouble {
 };
 extern const char *const trouble_names[TROUBLES];
 #define IS_HARMLESS(trouble) ((trouble) <= ONCE_ZERO)
+#define IS_ONCE(trouble) ((trouble) <= ONCE_EIO)
 
 /* What came of the calls at one end. */
 struct outcome {
