@@ -570,11 +570,16 @@ static void announce(int listener, const char *directory)
 		say("serving %s at %s:%s", directory, host, port);
 }
 
+static void reap(void)
+{
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
 /* A process for each client, until Ctrl-C. */
 static int serve_clients(int listener)
 {
-	signal(SIGCHLD, SIG_IGN);
-	while (!interrupted) {
+	for (; !interrupted; reap()) {
 		struct pollfd polled = { .fd = listener, .events = POLLIN };
 		if (poll(&polled, 1, 200) <= 0)
 			continue;
