@@ -456,6 +456,47 @@ def killed_at_moments(place, kind):
     place.remark(f"{kills} faults within {length * 1000:.0f} ms: {done} times the new file was in place, {left} times a temporary name was left and removed later")
 
 
+@case()
+def killed_csync2(place):
+    """SIGKILL to csync2, client or server, at any moment of an update"""
+    sys.path.insert(0, str(ROOT / "tests" / "system"))
+    from lab import Lab, binary
+
+    program = binary("patched")
+    if not os.path.exists(program):
+        return place.remark("build/csync2/patched is not built: not tried")
+    kills, chance, left, done, length = 200 if FULL else 8, random.Random(7), 0, 0, 0.0
+    with Lab(place.scratch / "lab") as lab:
+        ours, theirs = lab.tree(1) / "file", lab.tree(2) / "file"
+        server = lab.serve(program, 2)
+        for number in range(-1, kills):
+            old, new = theirs.read_bytes() if theirs.exists() else None, random_bytes(4_000_000, seed=number)
+            ours.write_bytes(new)
+            os.utime(ours, (1_600_000_000 + number, 1_600_000_000 + number))
+            lab.run(program, 1, "-cr", lab.tree(1))
+            began = time.monotonic()
+            client = subprocess.Popen(lab.argv(program, 1, "-u"), env=lab.environment(1), stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+            if number >= 0:
+                time.sleep(chance.uniform(0, length))
+                children = subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, check=False).stdout.split()
+                if number % 2 and children:
+                    os.kill(int(children[-1]), signal.SIGKILL)
+                else:
+                    client.kill()
+            finish(client, 60)
+            length = length or time.monotonic() - began
+            time.sleep(0.1)
+            found = theirs.read_bytes() if theirs.exists() else None
+            check(found in (old, new), f"kill {number}: a mix of old and new")
+            others = [name for name in place.names(lab.tree(2)) if name != "file"]
+            check(len(others) <= 1 and all(TEMPORARY.fullmatch(name) for name in others), f"kill {number}: {others}")
+            run = lab.run(program, 1, "-u")
+            check(theirs.read_bytes() == new, f"kill {number}: the next run does not bring the new file: {run.stderr}")
+            left, done = left + bool(others), done + (found == new)
+    place.remark(f"{kills} faults within {length * 1000:.0f} ms: {done} times the new file was in place, {left} times a temporary name was left")
+
+
 # ---- All of it ----------------------------------------------------------------------------------------------------
 
 
