@@ -36,7 +36,13 @@ pub fn push(session: &mut Session<'_>, path: &Path) -> Result<(), Error> {
 /// As [`patch`]. Both ends are in step after each but a lost connection.
 pub fn pull(session: &mut Session<'_>, path: &Path) -> Result<(), Error> {
     let signed = signature(session, path)?;
-    match patch(session, path, Some(signed)) {
+    let readable = signed.readable();
+    let patched = match patch(session, path, Some(signed)) {
+        // Our own error says more than the peer's.
+        Err(Error::Refused) => readable.and(Err(Error::Refused)),
+        patched => patched,
+    };
+    match patched {
         Ok(()) => Ok(FrameWriter::announce(session.transport, 0).finish()?),
         Err(Error::Connection(lost)) => Err(lost.into()),
         Err(error) => {
