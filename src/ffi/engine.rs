@@ -85,8 +85,8 @@ unsafe fn clear(out: *mut *mut csync_engine) {
 ///
 /// Returns: CSYNC_OK, or CSYNC_E_ARGUMENT.
 ///
-/// Errors: CSYNC_E_ARGUMENT for a descriptor that is not open, a socket or a pipe that is not a stream (packets need a
-/// transport that knows their limits), a NULL `out`, an options size below sizeof(size_t).
+/// Errors: CSYNC_E_ARGUMENT for a descriptor that is not open, or not for reading or writing, a socket or a pipe that is
+/// not a stream (packets need a transport that knows their limits), a NULL `out`, an options size below sizeof(size_t).
 ///
 /// # Safety
 /// `options` is NULL or points to `options->size` readable bytes, its strings end in NUL, and its functions may be

@@ -44,12 +44,14 @@ impl<'fd> DescriptorPair<'fd> {
     /// a peer that has vanished is noticed.
     ///
     /// # Errors
-    /// `EBADF`; `EPROTOTYPE` for a socket or a pipe that is no stream: packets need a transport that knows their limits.
+    /// `EBADF` for what is not open, or not for this direction; `EPROTOTYPE` for a socket or a pipe that is no stream: packets need a transport that knows their limits.
     pub fn new(
         input: BorrowedFd<'fd>,
         output: BorrowedFd<'fd>,
         keepalive: bool,
     ) -> io::Result<Self> {
+        require(input, OFlags::WRONLY)?;
+        require(output, OFlags::RDONLY)?;
         let pair = Self {
             input,
             output,
@@ -63,6 +65,15 @@ impl<'fd> DescriptorPair<'fd> {
         }
         Ok(pair)
     }
+}
+
+/// `EBADF` where the descriptor is open in the `wrong` way, which would look like a peer that is silent for ever.
+fn require(descriptor: BorrowedFd<'_>, wrong: OFlags) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(descriptor)?;
+    if flags & OFlags::RWMODE == wrong || flags.contains(OFlags::PATH) {
+        return Err(Errno::BADF.into());
+    }
+    Ok(())
 }
 
 fn kind(descriptor: BorrowedFd<'_>) -> io::Result<Kind> {
