@@ -59,6 +59,11 @@ int main(void)
 	CHECK(csync_recv_file(f) == -1 && errno);
 	fclose(f);
 	csync_rs_sig(temp);
+	csync_engine *engine = NULL;
+	CHECK(csync_engine_over_host(NULL, &engine) == CSYNC_OK && engine);
+	CHECK(csync_engine_signature(engine, temp) == CSYNC_E_CONNECTION);
+	CHECK(csync_engine_errno(engine) == ENOTCONN && strstr(csync_engine_error(engine), temp));
+	csync_engine_free(engine);
 
 	unlink(temp);
 	rmdir("a/b");
