@@ -77,8 +77,10 @@ static void what_cannot_be_read(void)
 	char *before = listing("d");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		unreadable(s.engine, &s.e, rows[i]);
-	assert_string_equal(listing("d"), before);
+	char *after = listing("d");
+	assert_string_equal(after, before);
 	free(before);
+	free(after);
 	scene_end(&s);
 }
 
