@@ -115,6 +115,24 @@ static void a_file_that_changes(void)
 	scene_end(&s);
 }
 
+struct fed {
+	int fd;
+	struct bytes b;
+};
+
+static void *run_feed(void *arg)
+{
+	struct fed *f = arg;
+
+	for (size_t at = 0; at < f->b.n;) {
+		ssize_t n = write(f->fd, f->b.p + at, f->b.n - at);
+		if (n <= 0)
+			break;
+		at += n;
+	}
+	return NULL;
+}
+
 /* A signature whose index does not fit the memory. */
 static void too_little_memory(void)
 {
@@ -124,14 +142,16 @@ static void too_little_memory(void)
 	struct scene s = scene_of(UNIX_SOCKETS, NULL, 0);
 	size_t n = 12 + 20 * (size_t)2000000;
 	struct bytes sig = bytes_random(n, 1);
-	struct calls ours = { .engine = s.engine, .calls = &(struct call){ .verb = CSYNC_DELTA, .path = "d/f" }, .count = 1 };
+	struct call c = { .verb = CSYNC_DELTA, .path = "d/f" };
+	pthread_t feeder;
 	struct rlimit before, limit;
 	unsigned long pages = 0;
 
 	memcpy(sig.p, "rs\0016\0\0\010\0\0\0\0\020", 12);
-	struct bytes frame = framed(sig);
+	struct fed fed = { s.e.out[1], framed(sig) };
 	write_file("d/f", bytes_text("content"));
-	calls_start(&ours);
+	/* The peer is the thread: what a thread may allocate is set aside for it, beyond any limit. */
+	thread_start(&feeder, run_feed, &fed);
 	FILE *f = fopen("/proc/self/statm", "r");
 	assert_int_equal(fscanf(f, "%lu", &pages), 1);
 	fclose(f);
@@ -139,14 +159,10 @@ static void too_little_memory(void)
 	limit = before;
 	limit.rlim_cur = pages * 4096 + (12 << 20);
 	setrlimit(RLIMIT_AS, &limit);
-	for (size_t at = 0; at < frame.n;) {
-		ssize_t w = write(s.e.out[1], frame.p + at, frame.n - at);
-		assert_true(w > 0);
-		at += w;
-	}
-	calls_join(&ours);
+	call_now(s.engine, &c);
 	setrlimit(RLIMIT_AS, &before);
-	assert_failed(s.engine, ours.calls->status, CSYNC_E_MEMORY, ENOMEM, "d/f");
+	pthread_join(feeder, NULL);
+	assert_failed(s.engine, c.status, CSYNC_E_MEMORY, ENOMEM, "d/f");
 	assert_string_equal((char *)arrived(s.e.in[1]).p, "ERROR\n");
 	scene_end(&s);
 }
