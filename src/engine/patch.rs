@@ -12,10 +12,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// What is received, and what is written, at once.
-const BUFFER: usize = 64 * 1024;
+const BUFFER: usize = 256 * 1024;
 
 /// Copies of at least this length are left to the kernel; shorter ones are gathered with the literals around them.
-const LONG_COPY: u64 = BUFFER as u64;
+const LONG_COPY: u64 = 64 * 1024;
 
 /// Reads the peer's delta and replaces the file at `path` by what it makes of it. `signed` is what
 /// [`super::signature`] returned for the signature that the delta answers; a file that is not that version any

@@ -16,6 +16,9 @@ use std::time::Duration;
 /// What a pipe that is ready takes without making the writer wait (`PIPE_BUF`).
 const ATOMIC: usize = 4096;
 
+/// What an output pipe holds, so that the two ends take turns less often (1 MiB is what any user may ask for).
+const PIPE_SIZE: usize = 1 << 20;
+
 /// What is sent from a file at once.
 const FILE_STEP: usize = 1 << 20;
 
@@ -62,6 +65,10 @@ impl<'fd> DescriptorPair<'fd> {
         };
         if keepalive && pair.output_kind == Kind::Socket {
             keep_alive(output);
+        }
+        if pair.output_kind == Kind::Pipe {
+            // Best effort: the limit for all pipes of a user may be reached.
+            let _ = rustix::pipe::fcntl_setpipe_size(output, PIPE_SIZE);
         }
         Ok(pair)
     }
