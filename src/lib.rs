@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!        csync2's C objects                any other C program
-//!              |  csync_rs_check, ...            |
+//!              |  csync_rs_check, ...            |  csync_engine_*
 //!     +--------v---------------------------------v--------+
 //!     | ffi        the C boundary: pointers, FILE*, errno, |
 //!     |            panics, the host's symbols              |
@@ -16,7 +16,8 @@
 //!        |      |     |
 //!      wire   rdiff  files      framing | librsync's formats | replacing files, paths
 //!        |
-//!    transport                  csync2's conn_*, and the retry rules
+//!    transport                  descriptors, supervision, and the retry rules (csync2's conn_* and functions of
+//!                               the program's own come in from ffi)
 //! ```
 //!
 //! Reading order: [`wire`] (what stands on the wire), [`rdiff`] (what the bytes mean), `files` (how a
