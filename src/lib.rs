@@ -20,7 +20,7 @@
 //!                               the program's own come in from ffi)
 //! ```
 //!
-//! Reading order: [`wire`] (what stands on the wire), [`rdiff`] (what the bytes mean), `files` (how a
+//! Reading order: `wire` (what stands on the wire), [`rdiff`] (what the bytes mean), `files` (how a
 //! file is replaced), `engine` (the verbs made of them), `ffi` (how C calls them). A lower room never
 //! imports a higher one.
 
