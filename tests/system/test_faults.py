@@ -159,8 +159,10 @@ CUTS = {
 def lost_connection(context, client, server, where, tls, judge):
     """Three nodes. The connection to node 3, which is the first in turn, is lost; node 2 is well."""
     hook = CUTS[where][0]
+    # more than the buffers of two sockets hold: the client is still sending when the connection goes
+    size = 24 * MIB if where == "inside a file" else 3 * MIB
     with Lab(context.scratch, count=3, tls=tls) as lab:
-        make_dirty(lab, binary(client), a=b"first", big=random.Random(4).randbytes(3 * MIB), c=b"third")
+        make_dirty(lab, binary(client), a=b"first", big=random.Random(4).randbytes(size), c=b"third")
         (lab.tree(3) / "big").write_bytes(b"the old content")
         make_known(lab, binary(server), 3)
         behind = lab.port + 1
