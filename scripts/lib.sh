@@ -106,5 +106,5 @@ require_cargo() {
 	fi
 	die "cargo $rust_minimum or newer is needed (found: $(cargo_version || true)).
 Debian 13 has it: apt-get install cargo
-elsewhere:        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+elsewhere:        install it with rustup"
 }
