@@ -4,7 +4,7 @@
 //! bytes. A table from the hash of a weak sum to the blocks that have it. And in front a filter, small
 //! enough for the cache, that turns away most weak sums that no block has.
 //!
-//! For csync2's signatures a block takes 20 bytes of record, 6.25 of table and at most 4 of filter.
+//! For csync2's signatures a block takes 20 bytes of record, 6.25 of table and two to four of filter.
 
 use super::filter::Filter;
 use super::format::{FormatError, SignatureHeader};

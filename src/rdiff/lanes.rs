@@ -1,13 +1,16 @@
-//! The weak sums of eight windows that move in step, each in a lane of its own.
+//! The weak sums of many windows that move in step, each in a lane of its own.
 //!
-//! A rolling sum hangs on the one before it, so one window alone keeps a processor waiting. Eight windows
-//! on eight stretches of the same data know nothing of each other. All is plain arithmetic on arrays, which
+//! A rolling sum hangs on the one before it, so one window alone keeps a processor waiting. Windows on
+//! different stretches of the same data know nothing of each other. All is plain arithmetic on arrays, which
 //! the compiler turns into vectors where [`pulp`] has found that the machine has them.
 
-use super::rollsum::{CHAR_OFFSET, RabinKarp, Rollsum, WeakSum};
+use pulp::Arch;
 
-/// Windows that move together: the 32-bit lanes of an AVX2 register.
-pub(crate) const LANES: usize = 8;
+use super::rollsum::{CHAR_OFFSET, RabinKarp, Rollsum, WeakSum};
+use super::sweep::LaneSweep;
+
+/// Windows that move together: the 16-bit lanes of an AVX2 register.
+pub(crate) const LANES: usize = 16;
 
 /// One number of each window.
 pub(crate) type Lane = [u32; LANES];
@@ -25,6 +28,14 @@ pub(crate) trait WeakLanes {
 
     /// Moves each window on by one byte.
     fn rotate(&mut self, out: Lane, into: Lane);
+
+    /// Sweeps in the best way that there is for this sum on this machine.
+    fn sweep(arch: Arch, sweep: LaneSweep<'_, Self::Sum>)
+    where
+        Self: Sized,
+    {
+        sweep.plainly::<Self>(arch);
+    }
 }
 
 /// [`Rollsum`] in lanes.
@@ -61,6 +72,14 @@ impl WeakLanes for RollsumLanes {
                 .wrapping_add(*s1)
                 .wrapping_sub(offsets)
                 .wrapping_sub(self.count.wrapping_mul(out[lane]));
+        }
+    }
+
+    fn sweep(arch: Arch, sweep: LaneSweep<'_, Rollsum>) {
+        match arch {
+            #[cfg(target_arch = "x86_64")]
+            Arch::V3(simd) => super::avx2::sweep(simd, sweep),
+            _ => sweep.plainly::<Self>(arch),
         }
     }
 }
@@ -105,7 +124,7 @@ mod tests {
     use super::*;
 
     fn lanes_move_like_single_sums<L: WeakLanes>() {
-        let data: Vec<u8> = (0..2000u32).map(|i| ((i * i) >> 5) as u8).collect();
+        let data: Vec<u8> = (0..3500u32).map(|i| ((i * i) >> 5) as u8).collect();
         for (len, step) in [(1, 1), (7, 100), (64, 31), (300, 150)] {
             let mut sums: [L::Sum; LANES] =
                 std::array::from_fn(|lane| L::Sum::of(&data[lane * step..lane * step + len]));

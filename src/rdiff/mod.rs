@@ -14,11 +14,13 @@
 //!
 //! Reading order: [`mod@format`] (what the bytes mean), [`rollsum`] and `strong` (the two sums of a block),
 //! [`signature`] and [`team`], [`index`] (a peer's signature made searchable) with `filter`, [`delta`] (the pass over the
-//! source) with `search`, `sweep` and `lanes` (a block at any offset) and [`plan`] (what was found),
+//! source) with `search`, `sweep`, `lanes` and `avx2` (a block at any offset) and [`plan`] (what was found),
 //! [`patch`].
 #![forbid(unsafe_code)]
 
 mod allowance;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 pub mod delta;
 mod filter;
 pub mod format;

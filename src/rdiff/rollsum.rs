@@ -25,6 +25,7 @@ pub trait WeakSum: Copy {
     fn digest(&self) -> u32;
 
     /// The sum of `block`.
+    #[inline(always)]
     fn of(block: &[u8]) -> Self {
         let mut sum = Self::new();
         sum.extend(block);
@@ -49,6 +50,7 @@ pub(super) const CHAR_OFFSET: u32 = 31;
 const STRIDE: usize = 32;
 
 impl Rollsum {
+    #[inline(always)]
     fn extend_stride(&mut self, bytes: &[u8; STRIDE]) {
         let (mut sum, mut weighted) = (0u16, 0u16);
         for (i, &byte) in bytes.iter().enumerate() {
@@ -80,6 +82,7 @@ impl WeakSum for Rollsum {
         Self::default()
     }
 
+    #[inline(always)]
     fn extend(&mut self, bytes: &[u8]) {
         let mut strides = bytes.chunks_exact(STRIDE);
         for stride in &mut strides {

@@ -234,10 +234,10 @@ mod tests {
             sum.rotate(source[at], source[at + BLOCK]);
             weak
         }));
-        // Sums that crowd into a few words of the filter, and into one bucket of the table.
+        // Sums that crowd into a few words of the filter.
         let crowded = forged(
             (0..1 << 24)
-                .filter(|&weak| filter::hash(weak) >> 28 == 7)
+                .filter(|&weak| filter::place(weak) >> 12 == 7)
                 .take(1 << 18),
         );
         let alone = forged(std::iter::repeat_n(

@@ -3,7 +3,7 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::filter::{Filter, Visitor, Words};
+use super::filter::Filter;
 use super::lanes::{LANES, Lane, WeakLanes};
 use super::rollsum::WeakSum;
 
@@ -52,13 +52,19 @@ pub(crate) fn sweep<L: WeakLanes>(
         return positions;
     }
     let lane_len = lane_len(positions.min(behind));
-    filter.visit(LaneSweep::<L> {
-        arch,
-        lanes: L::new(sums_of_lanes(data, block_len, lane_len)),
+    let lanes = LaneSweep {
+        filter,
+        sums: arch.dispatch(FirstWindows {
+            data,
+            block_len,
+            lane_len,
+            sums: std::marker::PhantomData,
+        }),
         leaving: std::array::from_fn(|lane| &data[lane * lane_len..][..lane_len]),
         entering: std::array::from_fn(|lane| &data[lane * lane_len + block_len..][..lane_len]),
         suspects,
-    });
+    };
+    L::sweep(arch, lanes);
     lane_len * LANES
 }
 
@@ -73,20 +79,39 @@ fn lane_len(positions: usize) -> usize {
     }
 }
 
-/// The sums of the first window of each lane.
-fn sums_of_lanes<W: WeakSum>(data: &[u8], block_len: usize, lane_len: usize) -> [W; LANES] {
-    let mut sums = [W::of(&data[..block_len]); LANES];
-    for lane in 1..LANES {
-        let (from, to) = ((lane - 1) * lane_len, lane * lane_len);
-        sums[lane] = if lane_len < block_len / 2 {
-            let mut sum = sums[lane - 1];
-            sum.skip(&data[from..to], &data[from + block_len..to + block_len]);
-            sum
-        } else {
-            W::of(&data[to..to + block_len])
-        };
+/// The first window of each lane.
+struct FirstWindows<'d, W> {
+    data: &'d [u8],
+    block_len: usize,
+    lane_len: usize,
+    sums: std::marker::PhantomData<W>,
+}
+
+impl<W: WeakSum> WithSimd for FirstWindows<'_, W> {
+    type Output = [W; LANES];
+
+    /// Their sums.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> [W; LANES] {
+        let Self {
+            data,
+            block_len,
+            lane_len,
+            ..
+        } = self;
+        let mut sums = [W::of(&data[..block_len]); LANES];
+        for lane in 1..LANES {
+            let (from, to) = ((lane - 1) * lane_len, lane * lane_len);
+            sums[lane] = if lane_len < block_len / 2 {
+                let mut sum = sums[lane - 1];
+                sum.skip(&data[from..to], &data[from + block_len..to + block_len]);
+                sum
+            } else {
+                W::of(&data[to..to + block_len])
+            };
+        }
+        sums
     }
-    sums
 }
 
 /// Looks at each position of `data`, one after the other.
@@ -113,50 +138,56 @@ fn sweep_singly<W: WeakSum>(
 }
 
 /// A sweep in lanes, each of which goes along a part of the stretch.
-struct LaneSweep<'d, L> {
-    arch: Arch,
-    lanes: L,
-    /// For each lane the bytes that leave its window, and those that enter.
-    leaving: [&'d [u8]; LANES],
-    entering: [&'d [u8]; LANES],
-    suspects: &'d mut Suspects,
+pub(crate) struct LaneSweep<'d, W> {
+    pub(crate) filter: &'d Filter,
+    /// The sums of the lanes' first windows.
+    pub(crate) sums: [W; LANES],
+    /// For each lane the bytes that leave its window, and those that enter: as many, in whole chunks.
+    pub(crate) leaving: [&'d [u8]; LANES],
+    pub(crate) entering: [&'d [u8]; LANES],
+    pub(crate) suspects: &'d mut Suspects,
 }
 
-impl<L: WeakLanes> Visitor for LaneSweep<'_, L> {
-    fn visit<const LEN: usize>(self, words: Words<'_, LEN>) {
-        self.arch.dispatch(FilteredSweep { sweep: self, words });
+impl<W: WeakSum> LaneSweep<'_, W> {
+    /// Does it in plain arithmetic, as vectors where the compiler finds a way.
+    pub(crate) fn plainly<L: WeakLanes<Sum = W>>(self, arch: Arch) {
+        let lanes = L::new(self.sums);
+        arch.dispatch(PlainSweep { sweep: self, lanes });
     }
 }
 
-/// A sweep together with the filter, of a length that the compiler knows.
-struct FilteredSweep<'f, 'd, L, const LEN: usize> {
-    sweep: LaneSweep<'d, L>,
-    words: Words<'f, LEN>,
+struct PlainSweep<'d, L: WeakLanes> {
+    sweep: LaneSweep<'d, L::Sum>,
+    lanes: L,
 }
 
-impl<L: WeakLanes, const LEN: usize> WithSimd for FilteredSweep<'_, '_, L, LEN> {
+impl<L: WeakLanes> WithSimd for PlainSweep<'_, L> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { sweep, words } = self;
-        let mut lanes = sweep.lanes;
+        let Self { sweep, mut lanes } = self;
         let lane_len = sweep.leaving[0].len();
         let mut weak = [Lane::default(); CHUNK];
-        let mut marks = [Lane::default(); CHUNK];
         for at in (0..lane_len).step_by(CHUNK) {
             let leaving = chunks_at(&sweep.leaving, at);
             let entering = chunks_at(&sweep.entering, at);
             for step in 0..CHUNK / STEP {
                 let (out, into) = (words_at(&leaving, step), words_at(&entering, step));
                 for byte in 0..STEP {
-                    let sums = lanes.digests();
-                    weak[step * STEP + byte] = sums;
-                    marks[step * STEP + byte] = words.look_up(&sums);
+                    weak[step * STEP + byte] = lanes.digests();
                     lanes.rotate(bytes_of(out, byte), bytes_of(into, byte));
                 }
             }
-            report(&weak, &marks, at, lane_len, sweep.suspects);
+            for (i, sums) in weak.iter().enumerate() {
+                for (lane, &weak) in sums.iter().enumerate() {
+                    if sweep.filter.has(weak) {
+                        // A window is far shorter than 4 GiB.
+                        let at = (lane * lane_len + at + i) as u32;
+                        sweep.suspects[lane].push(Suspect { at, weak });
+                    }
+                }
+            }
         }
     }
 }
@@ -185,30 +216,6 @@ fn bytes_of(words: Lane, byte: usize) -> Lane {
     words.map(|word| word >> (8 * byte) & 0xff)
 }
 
-/// Writes down the positions that are marked, the first of which is `at` in each lane.
-#[inline(always)]
-fn report(
-    weak: &[Lane; CHUNK],
-    marks: &[Lane; CHUNK],
-    at: usize,
-    lane_len: usize,
-    suspects: &mut Suspects,
-) {
-    for (i, (weak, marks)) in weak.iter().zip(marks).enumerate() {
-        if marks.iter().fold(0, |all, mark| all | mark) >> (u32::BITS - 1) == 0 {
-            continue;
-        }
-        for lane in 0..LANES {
-            if marks[lane] >> (u32::BITS - 1) != 0 {
-                // A window is far shorter than 4 GiB.
-                let at = (lane * lane_len + at + i) as u32;
-                let weak = weak[lane];
-                suspects[lane].push(Suspect { at, weak });
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,28 +227,40 @@ mod tests {
             .collect()
     }
 
-    /// The same stretch position by position, and in lanes with and without vectors.
+    /// The same stretch position by position, and in lanes with and without vectors, with filters that are a
+    /// part of a bank, a bank, and several.
     fn all_ways_agree<L: WeakLanes>() {
         let data = noise(9000);
-        let mut filter = Filter::for_blocks(5000).expect("memory");
-        for block in data.windows(16).step_by(5) {
-            filter.add(L::Sum::of(block).digest());
-        }
-        let lens = (0..300).chain([511, 512, 1000, 1024, 1032, 8000]);
-        for (start, len) in lens.enumerate() {
-            for block_len in [1, 16, 700] {
-                let data = &data[start % 64..][..len + block_len];
-                for arch in [Arch::new(), Arch::Scalar] {
-                    let mut found = Suspects::default();
-                    let swept = sweep::<L>(arch, &filter, data, block_len, len + 1, &mut found);
-                    assert!(swept > len / 2 && swept <= len + 1, "{swept} of {len}");
-                    let mut plain = Vec::new();
-                    let data = &data[..swept + block_len - 1];
-                    sweep_singly::<L::Sum>(&filter, data, block_len, &mut plain);
-                    assert_eq!(found.concat(), plain);
-                    assert!(block_len != 16 || plain.len() >= swept / 5);
+        for blocks in [5000, 70_000, 300_000] {
+            let mut filter = Filter::for_blocks(blocks).expect("memory");
+            for block in data.windows(16).step_by(5) {
+                filter.add(L::Sum::of(block).digest());
+            }
+            let lens = (0..300)
+                .chain((FEW - 8..3 * FEW).step_by(7))
+                .chain([4096, 8000]);
+            for (start, len) in lens.enumerate() {
+                for block_len in [1, 16, 700] {
+                    ways_agree::<L>(&filter, &data[start % 64..][..len + block_len], block_len);
                 }
             }
+        }
+    }
+
+    fn ways_agree<L: WeakLanes>(filter: &Filter, data: &[u8], block_len: usize) {
+        let positions = data.len() - block_len + 1;
+        for arch in [Arch::new(), Arch::Scalar] {
+            let mut found = Suspects::default();
+            let swept = sweep::<L>(arch, filter, data, block_len, positions, &mut found);
+            assert!(
+                swept >= positions / 2 && swept <= positions,
+                "{swept} of {positions}"
+            );
+            let mut plain = Vec::new();
+            let data = &data[..swept + block_len - 1];
+            sweep_singly::<L::Sum>(filter, data, block_len, &mut plain);
+            assert_eq!(found.concat(), plain);
+            assert!(block_len != 16 || plain.len() >= swept / 5);
         }
     }
 

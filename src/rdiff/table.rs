@@ -6,7 +6,6 @@
 
 use std::collections::TryReserveError;
 
-use super::filter::hash;
 use super::zeroed;
 
 /// Blocks in a bucket, on average.
@@ -31,11 +30,12 @@ pub(crate) struct Table {
 struct Place(u64);
 
 impl Place {
-    /// Different sums have different places, and they spread evenly over any number of buckets. Shares
-    /// nothing with the bits that the filter looks at, so that it does not pass on its errors.
+    /// Different sums have different places, and they spread evenly over any number of buckets, although
+    /// weak sums are far from even: half of a rollsum is a plain sum of bytes.
     #[inline]
     fn of(weak: u32, buckets: usize) -> Self {
-        let mixed = hash(weak ^ weak << 7).wrapping_mul(0x2c1b_3c6d);
+        let mixed = weak ^ weak << 7;
+        let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x9fcf_4c5d);
         Self(u64::from(mixed) * buckets as u64)
     }
 
