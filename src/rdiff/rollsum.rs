@@ -65,6 +65,16 @@ impl Rollsum {
         self.s1 = self.s1.wrapping_add(u32::from(sum));
     }
 
+    /// The sum of `len` bytes whose plain values add up to `s1` and `s2`.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn of_values(s1: u32, s2: u32, len: usize) -> Self {
+        // Only the low 16 bits of a length matter.
+        let count = len as u32;
+        let mut sum = Self { count, s1, s2 };
+        sum.add_offsets(count);
+        sum
+    }
+
     /// What [`CHAR_OFFSET`] adds for `len` bytes, after their plain values were added.
     fn add_offsets(&mut self, len: u32) {
         let triangle = if len % 2 == 0 {

@@ -1,8 +1,10 @@
 //! The sums of a file's blocks: what stands in a signature behind its header.
 
+use pulp::Arch;
+
 use super::format::{SignatureHeader, StrongKind, WeakKind};
 use super::rollsum::{RabinKarp, Rollsum, WeakSum};
-use super::strong::{StrongHasher, md4_records, strong_sum};
+use super::strong::{StrongBatch, StrongHasher, md4_records, strong_sum};
 
 /// How much is hashed at once: as much as stays in a core's own cache.
 const PIECE_LEN: usize = 64 * 1024;
@@ -90,13 +92,33 @@ impl BlockSums {
     }
 }
 
-/// The kind that csync2 sends, hashed several blocks at a time.
+/// The kind that csync2 sends, several blocks at a time.
 fn append_fast(header: &SignatureHeader, data: &[u8], out: &mut Vec<u8>) {
+    match Arch::new() {
+        #[cfg(target_arch = "x86_64")]
+        Arch::V3(simd) => append_in_lanes(simd, header, data, out),
+        _ => {
+            let block_len = header.block_len as usize;
+            let piece_blocks = (PIECE_LEN / block_len).max(MIN_PIECE_BLOCKS);
+            for piece in data.chunks(piece_blocks.saturating_mul(block_len)) {
+                let signature = md4_records(header.block_len, header.strong_len, piece);
+                out.extend_from_slice(&signature.serialized()[SignatureHeader::LEN..]);
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn append_in_lanes(simd: pulp::x86::V3, header: &SignatureHeader, data: &[u8], out: &mut Vec<u8>) {
     let block_len = header.block_len as usize;
-    let piece_blocks = (PIECE_LEN / block_len).max(MIN_PIECE_BLOCKS);
-    for piece in data.chunks(piece_blocks.saturating_mul(block_len)) {
-        let signature = md4_records(header.block_len, header.strong_len, piece);
-        out.extend_from_slice(&signature.serialized()[SignatureHeader::LEN..]);
+    let mut batch = StrongBatch::new(header.strong);
+    for piece in data.chunks(block_len.saturating_mul(batch.most())) {
+        let blocks = || piece.chunks_exact(block_len);
+        for (block, strong) in blocks().zip(batch.hash(blocks())) {
+            let weak = super::avx2::rollsum(simd, block);
+            out.extend_from_slice(&weak.digest().to_be_bytes());
+            out.extend_from_slice(&strong[..header.strong_len as usize]);
+        }
     }
 }
 

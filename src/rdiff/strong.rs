@@ -3,14 +3,12 @@
 use blake2::Blake2b;
 use blake2::digest::consts::U32;
 use md4::{Digest, Md4};
+use pulp::Arch;
 
-use super::format::{SignatureHeader, StrongKind};
+use super::format::StrongKind;
 
 /// A whole strong sum; the bytes behind a shorter kind are zero.
 pub(crate) type StrongSum = [u8; 32];
-
-/// Bytes of a whole MD4 sum.
-const MD4_LEN: u32 = StrongKind::Md4.max_len();
 
 /// The records of csync2's kind of signature for the blocks in `data`, several blocks hashed at a time.
 pub(crate) fn md4_records(block_len: u32, strong_len: u32, data: &[u8]) -> fast_rsync::Signature {
@@ -60,60 +58,71 @@ pub(crate) fn strong_sum(kind: StrongKind, block: &[u8]) -> StrongSum {
     }
 }
 
-/// The strong sums of several blocks that stand here and there, computed at once where that is faster.
+/// The strong sums of several blocks of the same length, computed at once where that is faster.
 pub(crate) struct StrongBatch {
     kind: StrongKind,
-    block_len: usize,
-    /// The blocks side by side.
-    blocks: Vec<u8>,
+    arch: Arch,
     sums: Vec<StrongSum>,
 }
 
 impl StrongBatch {
-    /// Blocks in a batch: the most that the fast hasher has lanes for.
-    const LANES: usize = 8;
-
-    /// Longer blocks are not worth copying together.
-    const MAX_BLOCK_LEN: usize = 64 * 1024;
-
-    pub(crate) fn new(kind: StrongKind, block_len: usize) -> Self {
+    pub(crate) fn new(kind: StrongKind) -> Self {
         Self {
             kind,
-            block_len,
-            blocks: Vec::new(),
+            arch: Arch::new(),
             sums: Vec::new(),
         }
     }
 
     /// How many blocks are best hashed at once.
     pub(crate) fn most(&self) -> usize {
-        if self.kind == StrongKind::Md4 && self.block_len <= Self::MAX_BLOCK_LEN {
-            Self::LANES
-        } else {
-            1
+        match (self.kind, self.arch) {
+            #[cfg(target_arch = "x86_64")]
+            (StrongKind::Md4, Arch::V3(_)) => 16,
+            _ => 1,
         }
     }
 
-    /// Computes the sums of some blocks.
-    pub(crate) fn hash<'d>(&mut self, blocks: impl ExactSizeIterator<Item = &'d [u8]>) {
+    /// Computes the sums of some blocks, [`StrongBatch::most`] at most.
+    pub(crate) fn hash<'d>(
+        &mut self,
+        blocks: impl ExactSizeIterator<Item = &'d [u8]>,
+    ) -> &[StrongSum] {
         self.sums.clear();
-        if blocks.len() < 2 || blocks.len() > self.most() {
-            let kind = self.kind;
-            self.sums
-                .extend(blocks.map(|block| strong_sum(kind, block)));
-            return;
+        match (self.kind, self.arch) {
+            #[cfg(target_arch = "x86_64")]
+            (StrongKind::Md4, Arch::V3(simd)) if blocks.len() > 8 => {
+                self.hash_in_lanes::<2>(simd, blocks)
+            }
+            #[cfg(target_arch = "x86_64")]
+            (StrongKind::Md4, Arch::V3(simd)) if blocks.len() > 1 => {
+                self.hash_in_lanes::<1>(simd, blocks)
+            }
+            (kind, _) => self
+                .sums
+                .extend(blocks.map(|block| strong_sum(kind, block))),
         }
+        &self.sums
+    }
+
+    /// Lanes that have no block of their own do as the last one does, for nothing.
+    #[cfg(target_arch = "x86_64")]
+    fn hash_in_lanes<'d, const GROUPS: usize>(
+        &mut self,
+        simd: pulp::x86::V3,
+        mut blocks: impl ExactSizeIterator<Item = &'d [u8]>,
+    ) {
         let count = blocks.len();
-        self.blocks.resize(Self::LANES * self.block_len, 0);
-        for (own, block) in self.blocks.chunks_exact_mut(self.block_len).zip(blocks) {
-            own.copy_from_slice(block);
-        }
-        // Lanes that have no block of their own are hashed with the others, for nothing.
-        let records = md4_records(self.block_len as u32, MD4_LEN, &self.blocks);
-        let strong = |record: &[u8]| padded(&record[SignatureHeader::WEAK_LEN..]);
-        let record_len = SignatureHeader::WEAK_LEN + MD4_LEN as usize;
-        let records = records.serialized()[SignatureHeader::LEN..].chunks_exact(record_len);
-        self.sums.extend(records.take(count).map(strong));
+        let mut last: &[u8] = &[];
+        let lanes: [[&[u8]; 8]; GROUPS] = std::array::from_fn(|_| {
+            std::array::from_fn(|_| {
+                last = blocks.next().unwrap_or(last);
+                last
+            })
+        });
+        let sums = super::avx2::md4(simd, lanes);
+        let sums = sums.as_flattened().iter().map(|sum| padded(sum));
+        self.sums.extend(sums.take(count));
     }
 
     /// The sums computed last.
@@ -137,8 +146,8 @@ mod tests {
         let data: Vec<u8> = (0..20_000u32).map(|i| ((i * i) >> 7) as u8).collect();
         for kind in [StrongKind::Md4, StrongKind::Blake2] {
             for block_len in [1, 55, 56, 64, 300, 2048] {
-                let mut batch = StrongBatch::new(kind, block_len);
-                for count in [0, 1, 2, 7, 8, 9, 3] {
+                let mut batch = StrongBatch::new(kind);
+                for count in [0, 1, 2, 7, 8, 9, 15, 16, 3] {
                     let blocks = || (0..count).map(|i| &data[i * 311..i * 311 + block_len]);
                     batch.hash(blocks());
                     assert!(

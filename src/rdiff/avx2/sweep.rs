@@ -10,10 +10,10 @@ use std::arch::x86_64::{__m128i, __m256i};
 use pulp::x86::V3;
 use pulp::{NullaryFnOnce, as_arrays, cast};
 
-use super::filter::{self, BANK, BANK_FACTOR, BANK_SHIFT, BIT_CHOICE, PLACE_FACTOR};
-use super::lanes::LANES;
-use super::rollsum::{CHAR_OFFSET, Rollsum};
-use super::sweep::{LaneSweep, Suspect, Suspects};
+use super::super::filter::{self, BANK, BANK_FACTOR, BANK_SHIFT, BIT_CHOICE, PLACE_FACTOR};
+use super::super::lanes::LANES;
+use super::super::rollsum::{CHAR_OFFSET, Rollsum};
+use super::super::sweep::{LaneSweep, Suspect, Suspects};
 
 /// Positions of each lane that are worked on together: the bytes of half a register.
 const CHUNK: usize = 16;
