@@ -1,5 +1,6 @@
 //! The fuzz targets of `fuzz/targets.rs`, fed with mutations of good inputs from a seed that is printed when
-//! something is found. `FUZZ_SECONDS` says for how long, `FUZZ_SEED` where to begin.
+//! something is found. `FUZZ_SECONDS` says for how long, `FUZZ_SEED` where to begin; `--nocapture` shows how many
+//! inputs it were.
 
 #[path = "common/rdiff.rs"]
 mod common;
@@ -62,7 +63,8 @@ fn number(name: &str, otherwise: u64) -> u64 {
 fn feed(target: fn(&[u8]), mut pool: Vec<Vec<u8>>) {
     pool.iter().for_each(|input| target(input));
     let seconds = number("FUZZ_SECONDS", 1);
-    let (mut seed, started) = (number("FUZZ_SEED", 1), Instant::now());
+    let (first, started) = (number("FUZZ_SEED", 1), Instant::now());
+    let mut seed = first;
     while started.elapsed() < Duration::from_secs(seconds) {
         let mut chance = Chance(seed << 20);
         let mut input = pool[chance.below(pool.len())].clone();
@@ -84,6 +86,13 @@ fn feed(target: fn(&[u8]), mut pool: Vec<Vec<u8>>) {
         }
         seed += 1;
     }
+    say_how_many(seed - first);
+}
+
+/// How much was tried, for whoever runs it for long.
+#[allow(clippy::print_stderr, reason = "for whoever asks for it")]
+fn say_how_many(inputs: u64) {
+    eprintln!("fuzzing: {inputs} mutated inputs");
 }
 
 /// Says what was found, by way of the test's captured output.
