@@ -243,6 +243,41 @@ static void engines_do_not_know_of_each_other(void)
 	}
 }
 
+static struct {
+	int fd, flags, changed, over;
+} watched;
+
+static void *watch_flags(void *arg)
+{
+	while (!__atomic_load_n(&watched.over, __ATOMIC_RELAXED))
+		watched.changed |= fcntl(watched.fd, F_GETFL) ^ watched.flags;
+	return arg;
+}
+
+/* A socket may be another process's as well, which would find it changed. */
+static void flags_of_a_socket_are_left_alone(void)
+{
+	for (int i = 0; i < 4; i++) {
+		struct scene s = scene_of(i / 2 ? TCP_SOCKETS : UNIX_SOCKETS, NULL, 1);
+		pthread_t t;
+
+		if (i % 2)
+			ends_non_blocking(&s.e, 0);
+		write_file("d/f", bytes_random(24 << 20, 1));
+		int fd = open("d/f", O_RDONLY | O_CLOEXEC);
+		watched.fd = s.e.out[0];
+		watched.flags = fcntl(watched.fd, F_GETFL);
+		watched.over = 0;
+		thread_start(&t, watch_flags, NULL);
+		assert_ok(s.engine, csync_engine_send(s.engine, fd));
+		__atomic_store_n(&watched.over, 1, __ATOMIC_RELAXED);
+		pthread_join(t, NULL);
+		assert_int_equal(watched.changed, 0);
+		assert_bytes(unframed(scene_end(&s)), bytes_random(24 << 20, 1));
+		close(fd);
+	}
+}
+
 /* One is cancelled; the other one does not notice. */
 static void one_is_cancelled(void)
 {
@@ -267,6 +302,7 @@ static const struct ct_case cases[] = {
 	OURS(members_behind_the_size_are_zero),
 	OURS(keepalive_is_for_tcp),
 	OURS(engines_do_not_know_of_each_other),
+	OURS_F(flags_of_a_socket_are_left_alone, CT_LARGE),
 	OURS(one_is_cancelled),
 };
 CT_MAIN("test_engine_over_descriptors", cases)

@@ -510,10 +510,14 @@ static struct addrinfo *resolve(const char *address, bool listening)
 	return found;
 }
 
-/* Lines are short and waited for: they leave at once. */
+/*
+ * Lines are short and waited for: they leave at once. Nobody else has this socket, so that it may be set not to wait: then
+ * the kernel sends a file by itself.
+ */
 static void send_at_once(int connection)
 {
 	int on = 1;
+	fcntl(connection, F_SETFL, fcntl(connection, F_GETFL) | O_NONBLOCK);
 	setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 

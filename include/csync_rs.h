@@ -200,7 +200,8 @@ typedef struct csync_options {
   unsigned int keepalive;
   /*
    After how many milliseconds in which nothing moves a call ends with CSYNC_E_TIMEOUT. 0: after 600000;
-   UINT_MAX: never. Needs a transport that does not wait in its own functions.
+   UINT_MAX: never. Needs a transport that does not wait in its own functions. It holds as well for a descriptor that
+   takes no content from csync_engine_receive(), which then returns CSYNC_E_FILE.
    */
   unsigned int silence_limit;
   /*
@@ -216,9 +217,9 @@ typedef struct csync_options {
    */
   void *userdata;
   /*
-   NULL, or told how far a call has come, ten times a second at most and once at its end: the bytes that went over
-   the connection, and the bytes announced so far, either way (0: not known yet). Returns 0 to go on, anything else
-   to cancel (at the end there is nothing left to cancel).
+   NULL, or told how far a call has come, ten times a second at most, also while nothing moves, and once at its end:
+   the bytes that went over the connection, and the bytes announced so far, either way (0: not known yet). Returns 0
+   to go on, anything else to cancel (at the end there is nothing left to cancel).
    */
   int (*progress)(void *userdata, enum csync_verb verb, uint64_t done, uint64_t announced);
   /*
@@ -626,11 +627,12 @@ enum csync_status csync_engine_send(struct csync_engine *engine,
  Receives content and writes it to a descriptor, at its position.
 
  @param engine the engine.
- @param descriptor open for writing; waited for where it takes nothing now.
+ @param descriptor open for writing. Blocking or not, one that takes nothing now (a full pipe) is waited for without
+   waiting in a write: the call can be cancelled, and ends with CSYNC_E_FILE and ETIMEDOUT after the silence limit.
  @param length NULL, or set to the number of bytes received.
 
- Returns: CSYNC_OK or an error. After CSYNC_E_FILE (and every error but a lost connection) all of the payload has been
- read, and both ends are in step.
+ Returns: CSYNC_OK or an error. After CSYNC_E_FILE (and every error but a lost connection and CSYNC_E_CANCELLED) all of
+ the payload has been read, and both ends are in step.
 
  # Safety
  `engine` is NULL or an engine that is not freed meanwhile; `length` is NULL or valid for a write.

@@ -2,7 +2,7 @@
 
 use crate::rdiff::{DeltaError, FormatError, PatchError};
 use crate::text::reason;
-use crate::transport::ConnectionError;
+use crate::transport::{ConnectionError, Stopped};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind};
 
@@ -27,6 +27,9 @@ pub enum Error {
     /// A payload that is half sent and cannot be completed: the connection must be closed.
     #[error("{} in the middle of sending data", reason(.0))]
     Unfinished(#[source] io::Error),
+    /// The program has ended it, while something else than the connection was waited for.
+    #[error("cancelled while {0}")]
+    Cancelled(&'static str),
     /// Something about a local file or stream.
     #[error("{} while {step}", reason(.source))]
     File {
@@ -49,10 +52,31 @@ impl Error {
         Self::file(step, Errno::AGAIN)
     }
 
+    /// Whatever has become of the connection is due to the program, which has cancelled the call.
+    pub fn by_cancellation(self) -> Self {
+        match self {
+            Self::Connection(lost) => {
+                ConnectionError::Stopped(lost.direction(), Stopped::Cancelled).into()
+            }
+            error => error,
+        }
+    }
+
+    /// Whether this side has ended a call that nothing was wrong with.
+    pub fn is_our_own_end(&self) -> bool {
+        matches!(
+            self,
+            Self::Cancelled(_) | Self::Connection(ConnectionError::Stopped(..))
+        )
+    }
+
     /// The number that C callers find in `errno`, and whose text the daemon sends to its peer.
     pub fn errno(&self) -> i32 {
         let errno = match self {
             Self::Connection(ConnectionError::Closed(_)) => Errno::CONNRESET,
+            Self::Connection(ConnectionError::Stopped(_, Stopped::Silent(_))) => Errno::TIMEDOUT,
+            Self::Connection(ConnectionError::Stopped(_, Stopped::Cancelled))
+            | Self::Cancelled(_) => Errno::CANCELED,
             Self::Connection(ConnectionError::Failed(_, source))
             | Self::Unfinished(source)
             | Self::File { source, .. } => {
@@ -89,6 +113,7 @@ fn by_kind(error: &io::Error) -> i32 {
         ErrorKind::OutOfMemory => Errno::NOMEM,
         ErrorKind::NotFound => Errno::NOENT,
         ErrorKind::NotConnected => Errno::NOTCONN,
+        ErrorKind::TimedOut => Errno::TIMEDOUT,
         _ => Errno::IO,
     };
     errno.raw_os_error()

@@ -20,7 +20,7 @@ pub use check::{Comparison, check};
 pub use delta::delta;
 pub use error::Error;
 pub use patch::patch;
-pub use recv::recv;
+pub use recv::{Sink, recv};
 pub use send::{refuse, send, send_file};
 pub use signature::{Signed, signature, write_signature};
 pub use whole::{pull, push};

@@ -75,7 +75,8 @@ unsafe fn clear(out: *mut *mut csync_engine) {
 }
 
 /// Makes an engine over two descriptors: a stream socket (both the same), two pipes, or other streams. Blocking or not,
-/// they are used without waiting in a read or a write, and no SIGPIPE is raised. While output has to wait, input is
+/// they are used without waiting in a read or a write, their flags are left alone, and no SIGPIPE is raised. The kernel
+/// sends long ranges of a file by itself to a pipe, and to a socket that is O_NONBLOCK. While output has to wait, input is
 /// taken in, up to 16 MiB, so that a peer that sends as well does not wait for ever.
 ///
 /// @param input read from; stays the caller's, who closes it after csync_engine_free().
@@ -313,10 +314,20 @@ impl Inner {
                 return Err(self.fail(CSYNC_E_INTERNAL, libc::EIO, &text));
             }
         };
-        self.usable = !matches!(error, Error::Connection(_) | Error::Unfinished(_));
-        let status = csync_status::of(&error, cancelled.load(Ordering::Relaxed));
-        let text = format!("{error}: {}", path.display());
-        Err(self.fail(status, status.errno(&error), &text))
+        self.usable = !matches!(
+            error,
+            Error::Connection(_) | Error::Unfinished(_) | Error::Cancelled(_)
+        );
+        let error = match cancelled.load(Ordering::Relaxed) {
+            true => error.by_cancellation(),
+            false => error,
+        };
+        let file = path.display();
+        let text = match error.is_our_own_end() {
+            true => format!("{} {error}: {file}", verb.name()),
+            false => format!("{error}: {file}"),
+        };
+        Err(self.fail(csync_status::of(&error), error.errno(), &text))
     }
 }
 

@@ -30,6 +30,22 @@ pub enum csync_verb {
 
 /// How an engine works. All zeroes, but for the size, is a good choice; so is NULL in its place.
 #[repr(C)]
+impl csync_verb {
+    /// In one word, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CSYNC_SEND => "send",
+            Self::CSYNC_RECEIVE => "receive",
+            Self::CSYNC_SIGNATURE => "signature",
+            Self::CSYNC_CHECK => "check",
+            Self::CSYNC_DELTA => "delta",
+            Self::CSYNC_PATCH => "patch",
+            Self::CSYNC_PUSH => "push",
+            Self::CSYNC_PULL => "pull",
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 pub struct csync_options {
     /// sizeof(struct csync_options): members behind it are taken as 0.
@@ -45,7 +61,8 @@ pub struct csync_options {
     /// Not 0: a TCP connection is probed while it is silent. Only for descriptors.
     pub keepalive: c_uint,
     /// After how many milliseconds in which nothing moves a call ends with CSYNC_E_TIMEOUT. 0: after 600000;
-    /// UINT_MAX: never. Needs a transport that does not wait in its own functions.
+    /// UINT_MAX: never. Needs a transport that does not wait in its own functions. It holds as well for a descriptor that
+    /// takes no content from csync_engine_receive(), which then returns CSYNC_E_FILE.
     pub silence_limit: c_uint,
     /// Not 0: a replaced file's owner and group are not carried over.
     pub ignore_owner: c_uint,
@@ -53,9 +70,9 @@ pub struct csync_options {
     pub temp_dir: *const c_char,
     /// Passed to the two functions below.
     pub userdata: *mut c_void,
-    /// NULL, or told how far a call has come, ten times a second at most and once at its end: the bytes that went over
-    /// the connection, and the bytes announced so far, either way (0: not known yet). Returns 0 to go on, anything else
-    /// to cancel (at the end there is nothing left to cancel).
+    /// NULL, or told how far a call has come, ten times a second at most, also while nothing moves, and once at its end:
+    /// the bytes that went over the connection, and the bytes announced so far, either way (0: not known yet). Returns 0
+    /// to go on, anything else to cancel (at the end there is nothing left to cancel).
     pub progress: Option<
         unsafe extern "C" fn(
             userdata: *mut c_void,

@@ -1,10 +1,9 @@
 //! What a call of the engine's interface came to.
 
 use crate::engine::Error;
-use crate::transport::ConnectionError;
+use crate::transport::{ConnectionError, Stopped};
 use rustix::io::Errno;
 use std::ffi::{CStr, c_char, c_int};
-use std::io::ErrorKind;
 
 /// What a call came to. The numbers are fixed.
 #[repr(C)]
@@ -41,13 +40,14 @@ pub enum csync_status {
 
 impl csync_status {
     /// The status of an error of the engine's.
-    pub fn of(error: &Error, cancelled: bool) -> Self {
+    pub fn of(error: &Error) -> Self {
         let errno = Errno::from_raw_os_error(error.errno());
         match error {
-            Error::Connection(_) if cancelled => Self::CSYNC_E_CANCELLED,
-            Error::Connection(ConnectionError::Failed(_, source))
-                if source.kind() == ErrorKind::TimedOut && source.raw_os_error().is_none() =>
-            {
+            Error::Cancelled(_)
+            | Error::Connection(ConnectionError::Stopped(_, Stopped::Cancelled)) => {
+                Self::CSYNC_E_CANCELLED
+            }
+            Error::Connection(ConnectionError::Stopped(_, Stopped::Silent(_))) => {
                 Self::CSYNC_E_TIMEOUT
             }
             Error::Connection(_) if errno == Errno::MSGSIZE => Self::CSYNC_E_PAYLOAD,
@@ -57,16 +57,6 @@ impl csync_status {
             Error::Unexpected(_) | Error::Signature(_) | Error::Delta(_) => Self::CSYNC_E_FORMAT,
             Error::File { .. } if errno == Errno::AGAIN => Self::CSYNC_E_CHANGED,
             Error::File { .. } | Error::Unfinished(_) => Self::CSYNC_E_FILE,
-        }
-    }
-
-    /// The errno that belongs to an error with this status: the one of the error, but where this library itself has
-    /// ended the call.
-    pub fn errno(self, error: &Error) -> c_int {
-        match self {
-            Self::CSYNC_E_TIMEOUT => libc::ETIMEDOUT,
-            Self::CSYNC_E_CANCELLED => libc::ECANCELED,
-            _ => error.errno(),
         }
     }
 }

@@ -4,15 +4,16 @@ use super::engine::csync_engine;
 use super::options::csync_verb;
 use super::pointer;
 use super::status::csync_status::{self, *};
-use crate::engine::{self, Comparison, Error, Session, Signed};
-use rustix::event::{PollFd, PollFlags};
+use crate::engine::{self, Comparison, Error, Session, Signed, Sink};
+use crate::transport::Output;
 use rustix::io::Errno;
 use std::ffi::{c_char, c_int};
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::FromRawFd;
+use std::os::fd::{BorrowedFd, FromRawFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The arguments of a verb for a file name; `None` for null pointers.
 ///
@@ -57,23 +58,21 @@ fn borrowed_file(descriptor: c_int) -> io::Result<ManuallyDrop<File>> {
     Ok(ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }))
 }
 
-/// A file to write to; one that does not wait by itself (a pipe, `O_NONBLOCK`) is waited for.
-struct Patient<'f>(&'f File);
+/// A descriptor of the caller's that takes received content.
+struct Receiver<'fd>(Output<'fd>);
 
-impl Write for Patient<'_> {
+impl Sink for Receiver<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            match self.0.write(bytes) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    rustix::event::poll(&mut [PollFd::new(self.0, PollFlags::OUT)], None)?;
-                }
-                written => return written,
-            }
-        }
+        self.0.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        Ok(())
+    }
+
+    fn wait(&mut self, limit: Duration) -> bool {
+        self.0.wait(limit);
+        true
     }
 }
 
@@ -119,11 +118,12 @@ pub unsafe extern "C" fn csync_engine_send(
 /// Receives content and writes it to a descriptor, at its position.
 ///
 /// @param engine the engine.
-/// @param descriptor open for writing; waited for where it takes nothing now.
+/// @param descriptor open for writing. Blocking or not, one that takes nothing now (a full pipe) is waited for without
+///   waiting in a write: the call can be cancelled, and ends with CSYNC_E_FILE and ETIMEDOUT after the silence limit.
 /// @param length NULL, or set to the number of bytes received.
 ///
-/// Returns: CSYNC_OK or an error. After CSYNC_E_FILE (and every error but a lost connection) all of the payload has been
-/// read, and both ends are in step.
+/// Returns: CSYNC_OK or an error. After CSYNC_E_FILE (and every error but a lost connection and CSYNC_E_CANCELLED) all of
+/// the payload has been read, and both ends are in step.
 ///
 /// # Safety
 /// `engine` is NULL or an engine that is not freed meanwhile; `length` is NULL or valid for a write.
@@ -138,17 +138,18 @@ pub unsafe extern "C" fn csync_engine_receive(
     let Some(engine) = (unsafe { csync_engine::of(engine) }) else {
         return CSYNC_E_ARGUMENT;
     };
-    let result = engine.run(
-        csync_verb::CSYNC_RECEIVE,
-        name,
-        |session, _| match borrowed_file(descriptor) {
-            Ok(file) => engine::recv(session, &mut Patient(&file)),
+    let result = engine.run(csync_verb::CSYNC_RECEIVE, name, |session, _| {
+        // SAFETY: not -1, and the caller keeps it open, if it is.
+        let output = (descriptor >= 0).then(|| unsafe { BorrowedFd::borrow_raw(descriptor) });
+        let output = output.ok_or(Errno::BADF.into()).and_then(Output::new);
+        match output {
+            Ok(output) => engine::recv(session, &mut Receiver(output)),
             Err(error) => {
                 engine::recv(session, &mut io::sink())?;
                 Err(Error::file("writing received data", error))
             }
-        },
-    );
+        }
+    });
     match result {
         Ok(received) => {
             if !length.is_null() {

@@ -27,16 +27,24 @@ const FILE_STEP: usize = 1 << 20;
 enum Kind {
     Socket,
     Pipe,
+    /// A regular file or a block device: never waited for.
+    File,
     Other,
+}
+
+/// A descriptor to write to. No write waits.
+#[derive(Debug)]
+pub struct Output<'fd> {
+    descriptor: BorrowedFd<'fd>,
+    kind: Kind,
 }
 
 /// Two descriptors, which may be the same. They are borrowed: the caller closes them.
 #[derive(Debug)]
 pub struct DescriptorPair<'fd> {
     input: BorrowedFd<'fd>,
-    output: BorrowedFd<'fd>,
+    output: Output<'fd>,
     input_kind: Kind,
-    output_kind: Kind,
     early: EarlyInput,
     /// The end of the input, or an error, was seen ahead of its turn.
     input_ended: bool,
@@ -55,18 +63,19 @@ impl<'fd> DescriptorPair<'fd> {
     ) -> io::Result<Self> {
         require(input, OFlags::WRONLY)?;
         require(output, OFlags::RDONLY)?;
+        require_stream(input)?;
+        require_stream(output)?;
         let pair = Self {
             input,
-            output,
+            output: Output::new(output)?,
             input_kind: kind(input)?,
-            output_kind: kind(output)?,
             early: EarlyInput::new(EarlyInput::BOUND),
             input_ended: false,
         };
-        if keepalive && pair.output_kind == Kind::Socket {
+        if keepalive && pair.output.kind == Kind::Socket {
             keep_alive(output);
         }
-        if pair.output_kind == Kind::Pipe {
+        if pair.output.kind == Kind::Pipe {
             // Best effort: the limit for all pipes of a user may be reached.
             let _ = rustix::pipe::fcntl_setpipe_size(output, PIPE_SIZE);
         }
@@ -85,17 +94,24 @@ fn require(descriptor: BorrowedFd<'_>, wrong: OFlags) -> io::Result<()> {
 
 fn kind(descriptor: BorrowedFd<'_>) -> io::Result<Kind> {
     let stat = rustix::fs::fstat(descriptor)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Fifo if rustix::fs::fcntl_getfl(descriptor)?.contains(OFlags::DIRECT) => {
-            Err(Errno::PROTOTYPE.into())
-        }
-        FileType::Fifo => Ok(Kind::Pipe),
-        FileType::Socket if sockopt::socket_type(descriptor)? == SocketType::STREAM => {
-            Ok(Kind::Socket)
-        }
-        FileType::Socket => Err(Errno::PROTOTYPE.into()),
-        _ => Ok(Kind::Other),
-    }
+    Ok(match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Fifo => Kind::Pipe,
+        FileType::Socket => Kind::Socket,
+        FileType::RegularFile | FileType::BlockDevice => Kind::File,
+        _ => Kind::Other,
+    })
+}
+
+/// `EPROTOTYPE` for a socket or a pipe that carries packets.
+fn require_stream(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let is_stream = match kind(descriptor)? {
+        Kind::Pipe => !rustix::fs::fcntl_getfl(descriptor)?.contains(OFlags::DIRECT),
+        Kind::Socket => sockopt::socket_type(descriptor)? == SocketType::STREAM,
+        Kind::File | Kind::Other => true,
+    };
+    is_stream
+        .then_some(())
+        .ok_or_else(|| Errno::PROTOTYPE.into())
 }
 
 /// Probes after a minute of silence, every ten seconds, six times. Best effort: a local socket has no such thing.
@@ -123,6 +139,61 @@ fn read_now(descriptor: BorrowedFd<'_>, kind: Kind, buf: &mut [u8]) -> io::Resul
     Ok(rustix::io::read(descriptor, buf)?)
 }
 
+impl<'fd> Output<'fd> {
+    /// Writes to `descriptor`, which stays the caller's.
+    ///
+    /// # Errors
+    /// `EBADF` for what is not open.
+    pub fn new(descriptor: BorrowedFd<'fd>) -> io::Result<Self> {
+        Ok(Self {
+            descriptor,
+            kind: kind(descriptor)?,
+        })
+    }
+
+    /// Writes as many of `bytes` as are taken without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock` where there is no room now; what writing says.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self.kind {
+            Kind::Socket => {
+                let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+                return Ok(rustix::net::send(self.descriptor, bytes, flags)?);
+            }
+            Kind::File => return Ok(rustix::io::write(self.descriptor, bytes)?),
+            Kind::Pipe => {
+                let now = ReadWriteFlags::NOWAIT;
+                match rustix::io::pwritev2(self.descriptor, &[IoSlice::new(bytes)], u64::MAX, now) {
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+                    result => return Ok(result?),
+                }
+            }
+            Kind::Other => {}
+        }
+        if !is_ready(self.descriptor, PollFlags::OUT)? {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let most = bytes.len().min(ATOMIC);
+        Ok(rustix::io::write(self.descriptor, &bytes[..most])?)
+    }
+
+    /// Waits for room, `limit` at most.
+    pub fn wait(&self, limit: Duration) {
+        let limit = Timespec::try_from(limit).unwrap_or_default();
+        // However it ends, the caller tries again.
+        let _ = rustix::event::poll(&mut [self.polled()], Some(&limit));
+    }
+
+    fn polled(&self) -> PollFd<'fd> {
+        PollFd::from_borrowed_fd(self.descriptor, PollFlags::OUT)
+    }
+
+    fn is_non_blocking(&self) -> Result<bool, Errno> {
+        Ok(rustix::fs::fcntl_getfl(self.descriptor)?.contains(OFlags::NONBLOCK))
+    }
+}
+
 impl DescriptorPair<'_> {
     /// Takes in what is there while output waits.
     fn take_in(&mut self) {
@@ -148,31 +219,14 @@ impl Transport for DescriptorPair<'_> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.output_kind == Kind::Socket {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            return Ok(rustix::net::send(self.output, bytes, flags)?);
-        }
-        if self.output_kind == Kind::Pipe {
-            let now = ReadWriteFlags::NOWAIT;
-            match rustix::io::pwritev2(self.output, &[IoSlice::new(bytes)], u64::MAX, now) {
-                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
-                result => return Ok(result?),
-            }
-        }
-        if !is_ready(self.output, PollFlags::OUT)? {
-            return Err(ErrorKind::WouldBlock.into());
-        }
-        Ok(rustix::io::write(
-            self.output,
-            &bytes[..bytes.len().min(ATOMIC)],
-        )?)
+        self.output.write(bytes)
     }
 
     fn wait(&mut self, direction: Direction, _: u32, limit: Duration) {
         let writing = direction == Direction::Write;
         let mut polled = Vec::with_capacity(2);
         if writing {
-            polled.push(PollFd::from_borrowed_fd(self.output, PollFlags::OUT));
+            polled.push(self.output.polled());
         }
         // An end is always ready: to wait for it would be no waiting.
         let listens = !writing || (self.early.has_room() && !self.input_ended);
@@ -190,7 +244,12 @@ impl Transport for DescriptorPair<'_> {
     }
 
     fn sends_files(&self) -> bool {
-        self.output_kind != Kind::Other
+        match self.output.kind {
+            Kind::Pipe => true,
+            // sendfile has no flag against waiting, and to set a socket to it would be seen by all who share it.
+            Kind::Socket => self.output.is_non_blocking() == Ok(true),
+            Kind::File | Kind::Other => false,
+        }
     }
 
     fn taken_early(&self) -> u64 {
@@ -200,13 +259,16 @@ impl Transport for DescriptorPair<'_> {
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         let count = count.min(FILE_STEP);
         let mut offset = offset;
-        let sent = match self.output_kind {
+        let output = self.output.descriptor;
+        let sent = match self.output.kind {
             Kind::Pipe => {
                 let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-                rustix::pipe::splice(file, Some(&mut offset), self.output, None, count, flags)
+                rustix::pipe::splice(file, Some(&mut offset), output, None, count, flags)
             }
-            Kind::Socket => send_file_now(self.output, file, offset, count),
-            Kind::Other => Err(Errno::INVAL),
+            Kind::Socket if self.output.is_non_blocking()? => {
+                rustix::fs::sendfile(output, file.as_fd(), Some(&mut offset), count)
+            }
+            _ => Err(Errno::INVAL),
         };
         match sent {
             // This pair of descriptors cannot do it.
@@ -216,21 +278,6 @@ impl Transport for DescriptorPair<'_> {
             sent => Ok(sent?),
         }
     }
-}
-
-/// `sendfile` has no flag against waiting: the socket is set to it for the time of the call.
-fn send_file_now(
-    socket: BorrowedFd<'_>,
-    file: &File,
-    offset: u64,
-    count: usize,
-) -> Result<usize, Errno> {
-    let mut offset = offset;
-    let before = rustix::fs::fcntl_getfl(socket)?;
-    rustix::fs::fcntl_setfl(socket, before | OFlags::NONBLOCK)?;
-    let sent = rustix::fs::sendfile(socket, file.as_fd(), Some(&mut offset), count);
-    rustix::fs::fcntl_setfl(socket, before)?;
-    sent
 }
 
 #[cfg(test)]

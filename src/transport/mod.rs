@@ -7,15 +7,17 @@ mod early;
 mod retry;
 mod supervised;
 
-pub use descriptor::DescriptorPair;
+pub use descriptor::{DescriptorPair, Output};
 pub use early::EarlyInput;
-pub use retry::{ConnectionError, FileSent, chunk, flush, read_full, send_file, write_all};
-pub use supervised::{Progress, Supervised};
+pub use retry::{
+    ConnectionError, FileSent, LONGEST_WAIT, chunk, flush, read_full, send_file, write_all,
+};
+pub use supervised::{Progress, Stopped, Supervised};
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The most that one TLS record carries, and the largest write on csync2's connection: 16,384 bytes.
 /// `CSYNC_CHUNK` in C.
@@ -71,6 +73,15 @@ pub trait Transport {
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         let _ = (file, offset, count);
         Err(ErrorKind::Unsupported.into())
+    }
+
+    /// Something else than the connection has been waited for since `since`: whether to go on with it.
+    ///
+    /// # Errors
+    /// Why not.
+    fn waits_elsewhere(&mut self, since: Instant) -> Result<(), Stopped> {
+        let _ = since;
+        Ok(())
     }
 
     /// How many bytes were taken in while output waited, ever: a peer that sends them is not silent.

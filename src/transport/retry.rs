@@ -1,6 +1,6 @@
 //! When a read or a write is repeated. Every byte of this library passes through here.
 
-use super::{Direction, STREAM_CHUNK, Transport};
+use super::{Direction, STREAM_CHUNK, Stopped, Transport};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
@@ -13,8 +13,8 @@ use thiserror::Error;
 /// read; the data is there at the next call. A closed connection answers every repeat with nothing.
 const EMPTY_REPEATS: u32 = 8;
 
-/// The longest single wait for a transport that refuses for now.
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// The longest single wait for what refuses for now.
+pub const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// The connection cannot be used any more.
 #[derive(Debug, Error)]
@@ -25,6 +25,28 @@ pub enum ConnectionError {
     /// An attempt failed.
     #[error("connection failed while {}: {}", doing(.0), crate::text::reason(.1))]
     Failed(Direction, #[source] io::Error),
+    /// This side has ended it.
+    #[error("{}", .1.while_doing(doing(.0)))]
+    Stopped(Direction, Stopped),
+}
+
+impl ConnectionError {
+    /// What `error`, of an attempt in this direction, means for the connection.
+    fn of(direction: Direction, error: io::Error) -> Self {
+        match error.downcast() {
+            Ok(stopped) => Self::Stopped(direction, stopped),
+            Err(error) => Self::Failed(direction, error),
+        }
+    }
+
+    /// Which way bytes were to go.
+    pub fn direction(&self) -> Direction {
+        match self {
+            Self::Closed(direction) | Self::Failed(direction, _) | Self::Stopped(direction, _) => {
+                *direction
+            }
+        }
+    }
 }
 
 fn doing(direction: &Direction) -> &'static str {
@@ -75,7 +97,7 @@ impl Patience {
                 transport.wait(self.direction, self.refused, LONGEST_WAIT);
                 Ok(None)
             }
-            Err(error) => Err(ConnectionError::Failed(self.direction, error)),
+            Err(error) => Err(ConnectionError::of(self.direction, error)),
         }
     }
 }

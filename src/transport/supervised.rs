@@ -3,7 +3,7 @@
 use super::retry::is_repeated;
 use super::{Direction, Transport};
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,6 +20,36 @@ pub struct Progress {
     pub announced: u64,
 }
 
+/// Why this side ends a transfer that nothing is wrong with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    /// The program wants it so.
+    #[error("cancelled")]
+    Cancelled,
+    /// Nothing has moved for so long.
+    #[error("timed out")]
+    Silent(Duration),
+}
+
+impl Stopped {
+    /// In words, with what was being done.
+    pub fn while_doing(self, doing: &str) -> String {
+        match self {
+            Self::Cancelled => format!("{self} while {doing}"),
+            Self::Silent(limit) => {
+                let limit = limit.as_millis();
+                format!("{self} while {doing}: nothing moved for {limit} ms")
+            }
+        }
+    }
+}
+
+impl From<Stopped> for io::Error {
+    fn from(stopped: Stopped) -> Self {
+        Self::other(stopped)
+    }
+}
+
 /// Watches over `inner` for the time of one verb.
 pub struct Supervised<'s> {
     inner: &'s mut dyn Transport,
@@ -29,13 +59,17 @@ pub struct Supervised<'s> {
     observer: Option<&'s mut dyn FnMut(Progress) -> bool>,
     progress: Progress,
     taken_early: u64,
-    last_moved: Instant,
+    /// When the connection has refused an attempt for the first time since something moved. What happens between the
+    /// attempts (a file is hashed, or written) is no silence of the peer's.
+    refused_since: Option<Instant>,
+    began: Instant,
     last_report: Option<Instant>,
 }
 
 impl<'s> Supervised<'s> {
     /// Ends the transfer when `cancelled` becomes true, when nothing moves for `silence`, or when `observer` says so
-    /// (false). No write is larger than `chunk`. The observer is called ten times a second at most, and by [`Supervised::finish`].
+    /// (false). No write is larger than `chunk`. The observer is called ten times a second at most, also while nothing
+    /// moves, and by [`Supervised::finish`].
     pub fn new(
         inner: &'s mut dyn Transport,
         cancelled: &'s AtomicBool,
@@ -51,7 +85,8 @@ impl<'s> Supervised<'s> {
             chunk,
             observer,
             progress: Progress::default(),
-            last_moved: Instant::now(),
+            refused_since: None,
+            began: Instant::now(),
             last_report: None,
         }
     }
@@ -70,11 +105,29 @@ impl<'s> Supervised<'s> {
     }
 
     /// Ahead of an attempt.
-    fn may_go_on(&self) -> io::Result<()> {
+    fn may_go_on(&self) -> Result<(), Stopped> {
         if self.cancelled.load(Ordering::Relaxed) {
-            return Err(io::Error::other("cancelled"));
+            return Err(Stopped::Cancelled);
         }
         Ok(())
+    }
+
+    /// A report, if the last one (or `before_first`, where there is none yet) is long enough ago.
+    fn report_if_due(&mut self, before_first: Option<Instant>) {
+        let due = self
+            .last_report
+            .or(before_first)
+            .is_none_or(|last| last.elapsed() >= REPORT_INTERVAL);
+        if self.observer.is_some() && due && !self.report() {
+            self.cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn end_silence(&self, since: Instant) -> Result<(), Stopped> {
+        match self.silence {
+            Some(silence) if since.elapsed() >= silence => Err(Stopped::Silent(silence)),
+            _ => Ok(()),
+        }
     }
 
     /// Behind an attempt.
@@ -83,32 +136,24 @@ impl<'s> Supervised<'s> {
             Ok(0) => {}
             Ok(count) => {
                 self.progress.done += *count as u64;
-                self.last_moved = Instant::now();
-                let due = self
-                    .last_report
-                    .is_none_or(|last| self.last_moved - last >= REPORT_INTERVAL);
-                if self.observer.is_some() && due && !self.report() {
-                    self.cancelled.store(true, Ordering::Relaxed);
-                }
+                self.refused_since = None;
+                self.report_if_due(None);
             }
-            Err(error) if is_repeated(error) => self.end_silence()?,
+            Err(error) if is_repeated(error) => self.refused()?,
             Err(_) => {}
         }
         attempt
     }
 
-    fn end_silence(&mut self) -> io::Result<()> {
+    fn refused(&mut self) -> Result<(), Stopped> {
         let taken_early = self.inner.taken_early();
         if taken_early != self.taken_early {
             self.taken_early = taken_early;
-            self.last_moved = Instant::now();
+            self.refused_since = None;
         }
-        match self.silence {
-            Some(silence) if self.last_moved.elapsed() >= silence => {
-                Err(ErrorKind::TimedOut.into())
-            }
-            _ => Ok(()),
-        }
+        let since = *self.refused_since.get_or_insert_with(Instant::now);
+        self.report_if_due(Some(self.began));
+        self.end_silence(since)
     }
 }
 
@@ -139,7 +184,14 @@ impl Transport for Supervised<'_> {
     }
 
     fn wait(&mut self, direction: Direction, refusals: u32, limit: Duration) {
-        self.inner.wait(direction, refusals, limit);
+        // Not beyond the moment at which it would be given up.
+        let left = match (self.silence, self.refused_since) {
+            (Some(silence), Some(since)) => silence.saturating_sub(since.elapsed()),
+            _ => limit,
+        };
+        // At least what counts as a wait everywhere.
+        let left = left.max(Duration::from_millis(1));
+        self.inner.wait(direction, refusals, limit.min(left));
     }
 
     fn sends_files(&self) -> bool {
@@ -152,6 +204,12 @@ impl Transport for Supervised<'_> {
         let count = self.chunk.map_or(count, |chunk| chunk.get().min(count));
         let attempt = self.inner.send_file(file, offset, count);
         self.account(attempt)
+    }
+
+    fn waits_elsewhere(&mut self, since: Instant) -> Result<(), Stopped> {
+        self.report_if_due(Some(self.began));
+        self.may_go_on()?;
+        self.end_silence(since)
     }
 
     fn taken_early(&self) -> u64 {
@@ -181,7 +239,7 @@ mod tests {
         let error = read_full(&mut supervised, &mut [0]).map_err(|error| error.to_string());
         assert_eq!(
             error,
-            Err("connection failed while receiving: timed out".into())
+            Err("timed out while receiving: nothing moved for 50 ms".into())
         );
         Ok(())
     }

@@ -2,11 +2,12 @@
 
 use super::header::{announcement, send_error};
 use crate::transport::{
-    CSYNC_CHUNK, ConnectionError, Direction, FileSent, STREAM_CHUNK, Transport, chunk, flush,
-    read_full, send_file, write_all,
+    CSYNC_CHUNK, ConnectionError, Direction, FileSent, STREAM_CHUNK, Stopped, Transport, chunk,
+    flush, read_full, send_file, write_all,
 };
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 /// From this length on, a range of a file is left to the transport to send.
 const LONG_RANGE: u64 = 256 * 1024;
@@ -43,6 +44,14 @@ impl<'t> FrameReader<'t> {
         read_full(self.transport, part).inspect_err(|_| self.owed = 0)?;
         self.owed -= count as u64;
         Ok(part)
+    }
+
+    /// What was read has nowhere to go since `since`: whether to go on waiting.
+    ///
+    /// # Errors
+    /// Why not. The payload can still be read.
+    pub fn waits_elsewhere(&mut self, since: Instant) -> Result<(), Stopped> {
+        self.transport.waits_elsewhere(since)
     }
 
     /// Reads and drops whatever is still owed.
