@@ -12,7 +12,7 @@
 static struct {
 	struct ends e;
 	char log[4000], fatal[400], mapped[400];
-	unsigned reads, writes, closes, fatals, above, no_newline;
+	unsigned reads, writes, closes, closes_before_fatal, fatals, above, no_newline;
 } my;
 
 static ssize_t my_read(void *userdata, void *buffer, size_t count)
@@ -48,6 +48,7 @@ static void my_fatal(void *userdata, const char *message)
 {
 	assert_ptr_equal(userdata, &my);
 	my.fatals++;
+	my.closes_before_fatal = my.closes;
 	snprintf(my.fatal, sizeof(my.fatal), "%s", message);
 }
 
@@ -151,47 +152,143 @@ static void errors_go_to_its_log(void)
 	assert_int_equal(host.messages, 0);
 }
 
-static FILE *failing;
+/* A stream that says a length and fails on the way. */
+static struct {
+	off64_t at, length, readable;
+} failing;
 
 static ssize_t fail_read(void *cookie, char *buffer, size_t count)
 {
-	static size_t left = 100000;
 	(void)cookie;
-	if (!left) {
+	if (failing.at >= failing.readable) {
 		errno = EIO;
 		return -1;
 	}
-	if (count > left)
-		count = left;
-	left -= count;
+	if ((off64_t)count > failing.readable - failing.at)
+		count = failing.readable - failing.at;
 	memset(buffer, 'x', count);
+	failing.at += count;
 	return count;
 }
 
 static int fail_seek(void *cookie, off64_t *offset, int whence)
 {
 	(void)cookie;
-	if (whence == SEEK_END)
-		*offset += 200000;
+	failing.at = *offset + (whence == SEEK_END ? failing.length : whence == SEEK_CUR ? failing.at : 0);
+	*offset = failing.at;
 	return 0;
+}
+
+static FILE *failing_stream(off64_t length, off64_t readable)
+{
+	cookie_io_functions_t io = { .read = fail_read, .seek = fail_seek };
+	FILE *f = fopencookie(NULL, "r", io);
+
+	assert_non_null(f);
+	failing.at = 0;
+	failing.length = length;
+	failing.readable = readable;
+	return f;
+}
+
+/* A header, some of what it announces, and nothing else. */
+static void check_unfinished(void)
+{
+	struct bytes sent = arrived(my.e.in[1]), head = bytes_text("octet-stream 200000\n");
+
+	assert_true(sent.n > head.n && sent.n <= head.n + 100000);
+	assert_bytes(bytes_part(sent, 0, head.n), head);
+	assert_bytes(bytes_part(sent, head.n, sent.n), bytes_fill(sent.n - head.n, 'x'));
+	assert_int_equal(my.closes, 1);
+	assert_int_equal(my.closes_before_fatal, 1);
+	assert_int_equal(my.fatals, 1);
+	assert_true(strlen(my.fatal) > 0);
+	assert_non_null(strstr(my.log, "0 ERROR: Input/output error in the middle of sending data in csync_send_file"));
+	/* the host's own, and not csync2's, which are there as well */
+	assert_int_equal(host.closed + host.messages, 0);
 }
 
 /* A payload that cannot be completed: the connection is closed first. */
 static void a_send_that_cannot_be_completed(void)
 {
-	cookie_io_functions_t io = { .read = fail_read, .seek = fail_seek };
+	FILE *f = failing_stream(200000, 100000);
 
 	registered(everything());
-	failing = fopencookie(NULL, "r", io);
-	assert_non_null(failing);
-	csync_send_file(failing);
-	fclose(failing);
-	if (!my.fatals)
-		ct_skip("this stream is answered with ERROR");
-	assert_int_equal(my.closes, 1);
-	assert_int_equal(my.fatals, 1);
-	assert_true(strlen(my.fatal) > 0);
-	assert_int_equal(host.closed, 0);
+	csync_send_file(f);
+	fclose(f);
+	check_unfinished();
+}
+
+static jmp_buf out_of_it;
+
+static void jumping_fatal(void *userdata, const char *message)
+{
+	my_fatal(userdata, message);
+	longjmp(out_of_it, 1);
+}
+
+/* A host may leave by a jump, and go on. */
+static void a_fatal_that_does_not_return(void)
+{
+	struct csync_host h = everything();
+	FILE *f = failing_stream(200000, 100000), *good = file_of(bytes_text("hello"), "r+");
+
+	h.fatal = jumping_fatal;
+	registered(h);
+	if (!setjmp(out_of_it)) {
+		csync_send_file(f);
+		fail_msg("the jump did not lead here");
+	}
+	check_unfinished();
+	fclose(f);
+	csync_send_file(good);
+	assert_bytes(arrived(my.e.in[1]), bytes_text("octet-stream 5\nhello"));
+	fclose(good);
+}
+
+static void exiting_fatal(void *userdata, const char *message)
+{
+	my_fatal(userdata, message);
+	check_unfinished();
+	exit(0);
+}
+
+static void a_fatal_that_exits(void)
+{
+	struct csync_host h = everything();
+
+	h.fatal = exiting_fatal;
+	registered(h);
+	csync_send_file(failing_stream(200000, 100000));
+	fail_msg("the program goes on");
+}
+
+/* Without the two members nothing more can be done than to say so. */
+static void a_host_without_a_way_to_end(void)
+{
+	struct csync_host h = everything();
+	FILE *f = failing_stream(200000, 100000);
+
+	h.fatal = NULL;
+	h.close = NULL;
+	registered(h);
+	csync_send_file(f);
+	fclose(f);
+	assert_non_null(strstr(my.log, "in the middle of sending data"));
+	assert_int_equal(my.closes + my.fatals + host.closed, 0);
+}
+
+/* Where nothing has left yet, there is a word for it. */
+static void a_send_that_cannot_begin(void)
+{
+	FILE *f = failing_stream(200000, 0);
+
+	registered(everything());
+	csync_send_file(f);
+	fclose(f);
+	assert_bytes(arrived(my.e.in[1]), bytes_text("ERROR\n"));
+	assert_int_equal(my.closes + my.fatals, 0);
+	assert_non_null(strstr(my.log, "0 ERROR: Input/output error while reading data to be sent"));
 }
 
 static void members_that_are_null(void)
@@ -310,6 +407,10 @@ static const struct ct_case cases[] = {
 	OURS(the_functions_of_rsync_c),
 	OURS(errors_go_to_its_log),
 	OURS(a_send_that_cannot_be_completed),
+	OURS(a_fatal_that_does_not_return),
+	OURS(a_fatal_that_exits),
+	OURS(a_host_without_a_way_to_end),
+	OURS(a_send_that_cannot_begin),
 	OURS(members_that_are_null),
 	OURS(a_smaller_structure),
 	OURS(a_larger_structure),
