@@ -135,9 +135,10 @@ static void a_file_that_becomes_shorter_ends_the_connection(void)
 {
 	for (int kind = UNIX_SOCKETS; kind <= PIPES; kind++) {
 		struct bytes sent = sent_while(shrink, kind, CSYNC_E_FILE);
-		/* what is there was sent, and no ERROR in the middle of the payload */
-		assert_int_equal(sent.n, strlen("octet-stream 3145728\n") + 1000000);
-		assert_bytes(bytes_part(sent, sent.n - 1000000, 1000000), bytes_part(bytes_random(3 << 20, 1), 0, 1000000));
+		/* some of what was there, and no ERROR in the middle of the payload */
+		size_t head = strlen("octet-stream 3145728\n");
+		assert_true(sent.n > head && sent.n <= head + 1000000);
+		assert_bytes(bytes_part(sent, head, sent.n), bytes_part(bytes_random(3 << 20, 1), 0, sent.n - head));
 	}
 }
 
