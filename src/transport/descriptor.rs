@@ -320,6 +320,7 @@ mod tests {
         let content = pattern(3_000_000);
         file.write_all(&content)?;
         let (near, far) = UnixStream::pair()?;
+        near.set_nonblocking(true)?;
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let null = null.as_fd();
         let (pipe_out, pipe_in) = rustix::pipe::pipe()?;
@@ -341,6 +342,19 @@ mod tests {
             });
             assert!(got.as_deref() == Some(&content[100_000..]));
         }
+        Ok(())
+    }
+
+    /// sendfile would wait there, and the flag against it is not ours to set.
+    #[test]
+    fn a_socket_that_waits_is_left_as_it_is() -> Result {
+        let (near, _far) = UnixStream::pair()?;
+        let file = tempfile::tempfile()?;
+        file.set_len(1 << 20)?;
+        let mut pair = DescriptorPair::new(near.as_fd(), near.as_fd(), false)?;
+        assert!(!pair.sends_files());
+        let sent = send_file(&mut pair, &file, 0, 1 << 20);
+        assert!(matches!(sent, Ok(FileSent::Unsupported(0))));
         Ok(())
     }
 
