@@ -48,14 +48,12 @@ fn make_signature(basis: &Path, signature: &Path, threads: NonZeroUsize) -> Outc
     let len = basis.metadata()?.len();
     let mut out = BufWriter::with_capacity(PIECE, File::create(signature)?);
     out.write_all(&SignatureHeader::CSYNC2.encode())?;
-    let mut team = Team::new(SignatureHeader::CSYNC2, threads)?;
+    let mut team = Team::new(SignatureHeader::CSYNC2, threads, |start| start())?;
     let read_at = |offset: u64, piece: &mut [u8]| basis.read_exact_at(piece, offset);
     let mut done = 0;
     while done < len {
         let round = team.round_len().min(len - done);
-        for records in team.round(&read_at, done, round)? {
-            out.write_all(records)?;
-        }
+        out.write_all(team.round(&read_at, done, round)?)?;
         done += round;
     }
     Ok(out.flush()?)

@@ -226,6 +226,13 @@ typedef struct csync_options {
    NULL, or takes messages without an end of line; level 0 is worth showing, 3 is the most detailed.
    */
   void (*log)(void *userdata, int level, const char *message);
+  /*
+   How many threads hash a file of 16 MiB or more for its signature or a check, the calling one counted: 1 to 64,
+   more counts as 64. 1: no other thread is ever started. 0: as many as the machine has for this process, 4 at most.
+   They live within the call, take no signals and call none of the program's functions; the bytes sent are the same
+   whatever the number. Where the system has no more threads, the calling one does it all.
+   */
+  size_t threads;
 } csync_options;
 
 /*
@@ -313,6 +320,10 @@ int csync_recv_file(FILE *out);
 /*
  Makes the signature of a file: MD4, rollsum, blocks of 2048 bytes, sums of 16, byte for byte that of
  `rdiff signature -H md4 -R rollsum -b 2048 -S 16`.
+
+ Here and in csync_rs_sig() and csync_rs_check(), a file of 16 MiB or more is hashed by as many threads as the machine
+ has for this process (its affinity and its cgroup counted), 4 at most. They live within the call, take no signals and
+ call none of the host's functions; where the system has none, the calling one does it all.
 
  @param filename the file, with csync2's `%prefix%`; not followed where it is a symbolic link.
  @param sig_file_out set to a stream over an unnamed file with the signature, positioned at its end, for the
@@ -499,7 +510,8 @@ const char *csync_status_text(int status);
 
 /*
  Makes an engine over two descriptors: a stream socket (both the same), two pipes, or other streams. Blocking or not,
- they are used without waiting in a read or a write, and no SIGPIPE is raised. While output has to wait, input is
+ they are used without waiting in a read or a write, their flags are left alone, and no SIGPIPE is raised. The kernel
+ sends long ranges of a file by itself to a pipe, and to a socket that is O_NONBLOCK. While output has to wait, input is
  taken in, up to 16 MiB, so that a peer that sends as well does not wait for ever.
 
  @param input read from; stays the caller's, who closes it after csync_engine_free().

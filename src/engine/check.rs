@@ -1,7 +1,7 @@
 //! Comparing a local file with the peer's by its signature.
 
 use super::blocks::{FileSums, LONGEST_BLOCK};
-use super::{Error, Session};
+use super::{Error, Session, Threads};
 use crate::files::open_regular;
 use crate::rdiff::SignatureHeader;
 use crate::wire::FrameReader;
@@ -30,7 +30,7 @@ pub fn check(
     path: &Path,
     is_regular: bool,
 ) -> Result<Comparison, Error> {
-    let log = session.log;
+    let (log, threads) = (session.log, session.settings.threads);
     let mut frame = match session.receive() {
         Ok(frame) => frame,
         Err(Error::Connection(lost)) => return Err(lost.into()),
@@ -40,7 +40,7 @@ pub fn check(
         }
     };
     let same = if is_regular {
-        same_as(&mut frame, path)
+        same_as(&mut frame, path, threads)
     } else {
         Ok(frame.owed() == 0)
     };
@@ -61,7 +61,7 @@ pub fn check(
 }
 
 /// Whether the signature that `frame` carries is that of the file at `path`; may leave some of it unread.
-fn same_as(frame: &mut FrameReader<'_>, path: &Path) -> Result<bool, Error> {
+fn same_as(frame: &mut FrameReader<'_>, path: &Path, threads: Threads) -> Result<bool, Error> {
     let file = match open_regular(path) {
         Ok(Some(file)) => file,
         Ok(None) => return Ok(frame.owed() == 0),
@@ -77,7 +77,7 @@ fn same_as(frame: &mut FrameReader<'_>, path: &Path) -> Result<bool, Error> {
     if header.signature_len(size) != Some(length) || header.block_len > LONGEST_BLOCK {
         return Ok(false);
     }
-    let mut ours = FileSums::new(&file.file, size, header);
+    let mut ours = FileSums::new(&file.file, size, header, threads);
     let mut theirs = Vec::new();
     while frame.owed() > 0 {
         let records = ours

@@ -14,6 +14,7 @@ mod patch;
 mod recv;
 mod send;
 mod signature;
+mod threads;
 mod whole;
 
 pub use check::{Comparison, check};
@@ -23,6 +24,7 @@ pub use patch::patch;
 pub use recv::{Sink, recv};
 pub use send::{refuse, send, send_file};
 pub use signature::{Signed, signature, write_signature};
+pub use threads::Threads;
 pub use whole::{pull, push};
 
 use crate::files::Ownership;
@@ -47,6 +49,8 @@ pub struct Settings {
     pub sync: bool,
     /// How many literal bytes a delta may hold in memory; what goes beyond is read again when it is sent.
     pub literal_budget: usize,
+    /// Who hashes large files.
+    pub threads: Threads,
 }
 
 impl Settings {

@@ -1,7 +1,7 @@
 //! Sending the signature of a local file.
 
 use super::blocks::FileSums;
-use super::{Error, Session};
+use super::{Error, Session, Threads};
 use crate::files::{Regular, Stamp, open_regular};
 use crate::rdiff::SignatureHeader;
 use crate::transport::ConnectionError;
@@ -96,7 +96,7 @@ fn send_signature(session: &mut Session<'_>, path: &Path, basis: &Regular) -> Re
     };
     let mut frame = FrameWriter::announce(session.transport, length);
     frame.put(&header.encode())?;
-    let mut sums = FileSums::new(&basis.file, size, header);
+    let mut sums = FileSums::new(&basis.file, size, header, session.settings.threads);
     let mut state = Basis::Version(basis.stamp);
     while frame.owed() > 0 {
         match sums.next() {
@@ -120,10 +120,10 @@ fn send_signature(session: &mut Session<'_>, path: &Path, basis: &Regular) -> Re
 ///
 /// # Errors
 /// What reading or writing says.
-pub fn write_signature(basis: &Regular, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_signature(basis: &Regular, threads: Threads, out: &mut dyn Write) -> io::Result<()> {
     let header = SignatureHeader::CSYNC2;
     out.write_all(&header.encode())?;
-    let mut sums = FileSums::new(&basis.file, basis.stamp.size(), header);
+    let mut sums = FileSums::new(&basis.file, basis.stamp.size(), header, threads);
     loop {
         match sums.next()? {
             [] => return Ok(()),

@@ -154,6 +154,10 @@ fn receive_stream(session: &mut Session<'_>, stream: Option<Stream>) -> Result<(
 /// Makes the signature of a file: MD4, rollsum, blocks of 2048 bytes, sums of 16, byte for byte that of
 /// `rdiff signature -H md4 -R rollsum -b 2048 -S 16`.
 ///
+/// Here and in csync_rs_sig() and csync_rs_check(), a file of 16 MiB or more is hashed by as many threads as the machine
+/// has for this process (its affinity and its cgroup counted), 4 at most. They live within the call, take no signals and
+/// call none of the host's functions; where the system has none, the calling one does it all.
+///
 /// @param filename the file, with csync2's `%prefix%`; not followed where it is a symbolic link.
 /// @param sig_file_out set to a stream over an unnamed file with the signature, positioned at its end, for the
 ///   caller to close; to NULL where the file does not exist, and on errors.
@@ -196,7 +200,7 @@ fn signature_stream(path: &Path) -> Result<Option<*mut libc::FILE>, Error> {
     let write = || {
         let mut out =
             BufWriter::with_capacity(64 * 1024, files::work_file(host::temp_dir().as_deref())?);
-        engine::write_signature(&basis, &mut out)?;
+        engine::write_signature(&basis, host::threads(), &mut out)?;
         out.flush()?;
         into_stream(out.into_inner().map_err(io::IntoInnerError::into_error)?)
     };

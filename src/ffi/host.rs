@@ -4,7 +4,8 @@
 use super::guard::set_errno;
 use super::linked::linked;
 use super::registered::registered;
-use crate::engine::{Log, Settings};
+use super::signals::without_signals;
+use crate::engine::{Log, Settings, Threads};
 use crate::files::Ownership;
 use crate::text;
 use crate::transport::{CSYNC_CHUNK, Direction, Transport};
@@ -87,6 +88,15 @@ pub fn settings(sync: bool) -> Settings {
         ownership,
         sync,
         literal_budget: Settings::LITERAL_BUDGET,
+        threads: threads(),
+    }
+}
+
+/// As many threads as the machine has for a large file.
+pub fn threads() -> Threads {
+    Threads {
+        limit: None,
+        start: without_signals,
     }
 }
 

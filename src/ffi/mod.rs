@@ -13,6 +13,7 @@ mod linked;
 mod options;
 mod pointer;
 mod registered;
+mod signals;
 mod sigpipe;
 mod status;
 mod stdio;

@@ -1,9 +1,11 @@
 //! How an engine works: what the C program says once.
 
 use super::pointer;
-use crate::engine::{Log, Settings};
+use super::signals::without_signals;
+use crate::engine::{Log, Settings, Threads};
 use crate::files::Ownership;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// Which call a report of progress belongs to. The numbers are fixed.
@@ -28,8 +30,6 @@ pub enum csync_verb {
     CSYNC_PULL = 8,
 }
 
-/// How an engine works. All zeroes, but for the size, is a good choice; so is NULL in its place.
-#[repr(C)]
 impl csync_verb {
     /// In one word, for messages.
     pub fn name(self) -> &'static str {
@@ -46,6 +46,8 @@ impl csync_verb {
     }
 }
 
+/// How an engine works. All zeroes, but for the size, is a good choice; so is NULL in its place.
+#[repr(C)]
 #[derive(Clone, Copy)]
 pub struct csync_options {
     /// sizeof(struct csync_options): members behind it are taken as 0.
@@ -84,6 +86,11 @@ pub struct csync_options {
     /// NULL, or takes messages without an end of line; level 0 is worth showing, 3 is the most detailed.
     pub log:
         Option<unsafe extern "C" fn(userdata: *mut c_void, level: c_int, message: *const c_char)>,
+    /// How many threads hash a file of 16 MiB or more for its signature or a check, the calling one counted: 1 to 64,
+    /// more counts as 64. 1: no other thread is ever started. 0: as many as the machine has for this process, 4 at most.
+    /// They live within the call, take no signals and call none of the program's functions; the bytes sent are the same
+    /// whatever the number. Where the system has no more threads, the calling one does it all.
+    pub threads: usize,
 }
 
 /// The longest time that silence_limit means by 0.
@@ -118,6 +125,10 @@ impl csync_options {
             literal_budget: match self.literal_budget {
                 0 => Settings::LITERAL_BUDGET,
                 budget => budget,
+            },
+            threads: Threads {
+                limit: NonZeroUsize::new(self.threads),
+                start: without_signals,
             },
         }
     }

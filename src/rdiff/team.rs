@@ -1,18 +1,20 @@
 //! The sums of a large file's blocks, made by several threads.
 //!
-//! The threads live for one round only, in which each takes a piece of the file: nothing is left running
-//! when a call returns, and the process may fork. One set of buffers serves all rounds.
+//! The threads live for one round only, in which each takes the next piece of the file whenever it is free: one that the
+//! system does not let run keeps nobody waiting, and the file is read front to back. Nothing is left running when a call
+//! returns, and the process may fork. One set of buffers serves all rounds.
 
 use std::collections::TryReserveError;
 use std::io;
 use std::num::NonZeroUsize;
-use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::format::SignatureHeader;
 use super::signature::BlockSums;
 
-/// About as much as a thread hashes in a round: far more work than it is to start the thread.
+/// About as much as there is to hash for each thread in a round: far more work than it is to start the thread.
 const SHARE: usize = 8 << 20;
 
 /// About as much as is read and hashed at once: it stays in a core's own cache.
@@ -21,119 +23,168 @@ const PIECE: usize = 64 << 10;
 /// Reads so many bytes of the file from an offset on, all of them or with an error. Several threads call it.
 pub type ReadAt<'f> = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Sync + 'f;
 
+/// Runs what starts the threads. Whoever embeds this may see to it that they take no signals: a thread inherits the
+/// signal mask of the one that starts it.
+pub type Start = fn(&mut dyn FnMut());
+
+/// The name of the threads.
+pub const THREAD_NAME: &str = "csync-rs-sums";
+
 /// Several threads that make the records of consecutive blocks.
 pub struct Team {
     members: Vec<Member>,
-    /// What each member hashes in a round: whole pieces, which are whole blocks.
-    share: usize,
+    /// What is read and hashed at once: whole blocks.
+    piece: usize,
+    header: SignatureHeader,
+    /// Of the last round.
+    records: Vec<u8>,
+    start: Start,
+    /// The system had no thread for us: the calling one does it all.
+    alone: bool,
 }
 
 /// What one thread works with.
 struct Member {
-    /// Its part of the file in this round.
-    own: Range<u64>,
     sums: BlockSums,
     piece: Vec<u8>,
     records: Vec<u8>,
 }
 
+/// A piece of the file, and the place for its records.
+struct Task<'r> {
+    offset: u64,
+    len: usize,
+    records: &'r mut [u8],
+}
+
+/// The tasks that nobody has taken yet.
+type Tasks<'t, 'r> = Mutex<&'t mut (dyn Iterator<Item = Task<'r>> + Send)>;
+
 impl Team {
     /// Files that are smaller are not worth a second thread.
     pub const LARGE: u64 = 2 * SHARE as u64;
 
-    /// Gathers so many threads, the calling one counted; they make sums as `header` describes them.
+    /// Gathers so many threads, the calling one counted, to be started by `start`; they make sums as `header` describes
+    /// them. Where the system has no more threads, the calling one does it all.
     ///
     /// # Errors
-    /// There is no memory for the pieces, of which each holds a block at least.
-    pub fn new(header: SignatureHeader, threads: NonZeroUsize) -> Result<Self, TryReserveError> {
-        let block_len = header.block_len as usize;
-        let piece = PIECE.next_multiple_of(block_len);
+    /// There is no memory for the pieces, of which each holds a block at least, or for a round's records.
+    pub fn new(
+        header: SignatureHeader,
+        threads: NonZeroUsize,
+        start: Start,
+    ) -> Result<Self, TryReserveError> {
+        let piece = PIECE.next_multiple_of(header.block_len as usize);
         let member = || {
             Ok::<_, TryReserveError>(Member {
-                own: 0..0,
                 sums: BlockSums::new(header),
                 piece: super::zeroed(piece)?,
                 records: Vec::new(),
             })
         };
-        Ok(Self {
-            members: (0..threads.get())
-                .map(|_| member())
-                .collect::<Result<_, _>>()?,
-            share: SHARE.max(piece) / piece * piece,
-        })
+        let members = (0..threads.get())
+            .map(|_| member())
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut team = Self {
+            members,
+            piece,
+            header,
+            records: Vec::new(),
+            start,
+            alone: threads.get() == 1,
+        };
+        let most = team.records_len(team.round_len());
+        team.records.try_reserve_exact(most)?;
+        Ok(team)
     }
 
     /// The most bytes that a round takes: a multiple of the block length.
     pub fn round_len(&self) -> u64 {
-        self.share as u64 * self.members.len() as u64
+        (SHARE.max(self.piece) / self.piece * self.piece) as u64 * self.members.len() as u64
+    }
+
+    fn records_len(&self, len: u64) -> usize {
+        (self.header.block_count(len) * self.header.record_len()) as usize
     }
 
     /// Makes the records of the blocks from `offset` on: of [`Team::round_len`] bytes, or of the `len` that
-    /// are left of the file. Returns them in pieces, in their order.
+    /// are left of the file.
     ///
     /// # Errors
-    /// What reading says, where it fails first.
-    pub fn round(
-        &mut self,
-        read_at: &ReadAt<'_>,
-        offset: u64,
-        len: u64,
-    ) -> io::Result<impl Iterator<Item = &[u8]>> {
-        let (share, end) = (self.share as u64, offset.saturating_add(len));
-        let mut begin = offset;
-        for member in &mut self.members {
-            member.own = begin..end.min(begin.saturating_add(share)).max(begin);
-            begin = member.own.end;
-            // Of an earlier round; not every member takes part in the last one.
-            member.records.clear();
-        }
-        match self.hash_together(read_at) {
-            Some(result) => result?,
-            None => self.hash_in_turn(read_at)?,
-        }
-        Ok(self.members.iter().map(|member| &member.records[..]))
-    }
-
-    /// Each member in a thread of its own, the first in this one. None if the system has no more threads.
-    fn hash_together(&mut self, read_at: &ReadAt<'_>) -> Option<io::Result<()>> {
-        let (first, others) = self.members.split_first_mut()?;
-        thread::scope(|scope| {
-            let busy = others.iter_mut().filter(|member| !member.own.is_empty());
-            let threads: Vec<_> = busy
-                .map(|member| thread::Builder::new().spawn_scoped(scope, || member.hash(read_at)))
-                .collect::<Result<_, _>>()
-                .ok()?;
-            let result = first.hash(read_at);
-            let results = threads.into_iter().map(|thread| {
-                let result = thread.join();
-                result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            Some(results.fold(result, |before, result| before.and(result)))
-        })
-    }
-
-    fn hash_in_turn(&mut self, read_at: &ReadAt<'_>) -> io::Result<()> {
-        self.members
-            .iter_mut()
-            .try_for_each(|member| member.hash(read_at))
+    /// What reading says.
+    pub fn round(&mut self, read_at: &ReadAt<'_>, offset: u64, len: u64) -> io::Result<&[u8]> {
+        let len = len.min(self.round_len());
+        self.records.clear();
+        self.records.resize(self.records_len(len), 0);
+        let (piece, step) = (self.piece, self.records_len(self.piece as u64));
+        let places = self.records.chunks_mut(step).enumerate();
+        let mut tasks = places.map(|(number, records)| {
+            let begin = number as u64 * piece as u64;
+            Task {
+                offset: offset + begin,
+                len: (len - begin).min(piece as u64) as usize,
+                records,
+            }
+        });
+        let tasks: Tasks<'_, '_> = Mutex::new(&mut tasks);
+        // A thread for each whole share, and this one.
+        let useful = usize::try_from(len / SHARE as u64).unwrap_or(usize::MAX);
+        let count = if self.alone { 1 } else { useful.max(1) };
+        let busy = self.members.iter_mut().take(count);
+        let (result, complete) = work_together(busy, self.start, &tasks, read_at);
+        // Where the system had no thread, it is not asked again in the next round.
+        self.alone |= !complete;
+        result.map(|()| &self.records[..])
     }
 }
 
+/// Each member in a thread of its own, the first in this one, until all tasks are done. Says as well whether there were
+/// threads for all; those that started do the tasks of the others.
+fn work_together<'m>(
+    mut members: impl Iterator<Item = &'m mut Member>,
+    start: Start,
+    tasks: &Tasks<'_, '_>,
+    read_at: &ReadAt<'_>,
+) -> (io::Result<()>, bool) {
+    let Some(first) = members.next() else {
+        return (Ok(()), true);
+    };
+    thread::scope(|scope| {
+        let (mut threads, mut complete) = (Vec::new(), true);
+        start(&mut || {
+            for member in members.by_ref() {
+                let builder = thread::Builder::new().name(THREAD_NAME.to_owned());
+                match builder.spawn_scoped(scope, || member.work(tasks, read_at)) {
+                    Ok(thread) => threads.push(thread),
+                    Err(_) => {
+                        complete = false;
+                        break;
+                    }
+                }
+            }
+        });
+        let result = first.work(tasks, read_at);
+        let results = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (results.fold(result, io::Result::and), complete)
+    })
+}
+
 impl Member {
-    fn hash(&mut self, read_at: &ReadAt<'_>) -> io::Result<()> {
-        // A round that lacked threads begins anew.
-        self.records.clear();
-        let mut offset = self.own.start;
-        while offset < self.own.end {
-            let most = self.piece.len();
-            let len = usize::try_from(self.own.end - offset).map_or(most, |left| left.min(most));
-            let piece = &mut self.piece[..len];
-            read_at(offset, piece)?;
+    /// Does one task after the other until there are no more.
+    fn work(&mut self, tasks: &Tasks<'_, '_>, read_at: &ReadAt<'_>) -> io::Result<()> {
+        loop {
+            let task = tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(task) = task else {
+                return Ok(());
+            };
+            let piece = &mut self.piece[..task.len];
+            read_at(task.offset, piece)?;
+            self.records.clear();
             self.sums.append(piece, &mut self.records);
-            offset += len as u64;
+            task.records.copy_from_slice(&self.records);
         }
-        Ok(())
     }
 }
 
@@ -147,7 +198,7 @@ mod tests {
 
     /// All records of `data`, round by round.
     fn records(header: SignatureHeader, count: usize, data: &[u8]) -> Vec<u8> {
-        let mut team = Team::new(header, threads(count)).expect("memory");
+        let mut team = Team::new(header, threads(count), |start| start()).expect("memory");
         let read_at = |offset: u64, piece: &mut [u8]| {
             piece.copy_from_slice(&data[offset as usize..][..piece.len()]);
             Ok(())
@@ -155,9 +206,7 @@ mod tests {
         let (mut offset, mut all) = (0, Vec::new());
         while offset < data.len() as u64 {
             let len = team.round_len().min(data.len() as u64 - offset);
-            for records in team.round(&read_at, offset, len).expect("readable") {
-                all.extend_from_slice(records);
-            }
+            all.extend_from_slice(team.round(&read_at, offset, len).expect("readable"));
             offset += len;
         }
         all
@@ -184,7 +233,8 @@ mod tests {
 
     #[test]
     fn errors_of_any_thread_come_through() {
-        let mut team = Team::new(SignatureHeader::CSYNC2, threads(2)).expect("memory");
+        let mut team =
+            Team::new(SignatureHeader::CSYNC2, threads(2), |start| start()).expect("memory");
         let len = team.round_len();
         for bad in [0, len / 2 - 1, len / 2, len - 1] {
             let read_at = |offset: u64, piece: &mut [u8]| {
