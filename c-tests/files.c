@@ -98,6 +98,17 @@ void bytes_free(struct bytes b)
 	free(b.p);
 }
 
+size_t bytes_made(void)
+{
+	return n_held;
+}
+
+void bytes_free_since(size_t made)
+{
+	while (n_held > made)
+		free(held[--n_held]);
+}
+
 void check_bytes(struct bytes a, struct bytes b, const char *file, int line)
 {
 	size_t i = 0;

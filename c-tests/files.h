@@ -18,6 +18,9 @@ struct bytes bytes_fill(size_t n, int c);
 struct bytes bytes_join(struct bytes a, struct bytes b); /* frees both */
 struct bytes bytes_part(struct bytes a, size_t from, size_t n);
 void bytes_free(struct bytes b);
+/* All that was made since there were so many, for cases that would fill the memory: bytes_made() says how many. */
+size_t bytes_made(void);
+void bytes_free_since(size_t made);
 #define assert_bytes(a, b) check_bytes((a), (b), __FILE__, __LINE__)
 void check_bytes(struct bytes a, struct bytes b, const char *file, int line);
 
