@@ -142,14 +142,24 @@ static void without_threads_one_does_it_all(void)
 {
 	struct bytes b = bytes_random(2 * LARGE + 7, 1), expected = peer_signature(b);
 	pthread_t t;
+	int status;
 
 	write_file("d/f", b);
-	on_clone(SECCOMP_RET_ERRNO | EAGAIN);
-	assert_int_equal(pthread_create(&t, NULL, nothing, NULL), EAGAIN);
-	for (size_t n = 0; n < NUMBERS; n++) {
-		assert_int_equal(signature_into_a_file(numbers[n]), CSYNC_OK);
-		assert_bytes(unframed(read_file("d/sig")), expected);
+	/* in a process of its own: a leak check at the end wants a thread */
+	pid_t pid = fork();
+	if (pid == 0) {
+		on_clone(SECCOMP_RET_ERRNO | EAGAIN);
+		assert_int_equal(pthread_create(&t, NULL, nothing, NULL), EAGAIN);
+		for (size_t n = 0; n < NUMBERS; n++) {
+			assert_int_equal(signature_into_a_file(numbers[n]), CSYNC_OK);
+			assert_bytes(unframed(read_file("d/sig")), expected);
+		}
+		_exit(0);
 	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CT_EXIT_SKIP)
+		ct_skip("no seccomp");
+	assert_int_equal(status, 0);
 }
 
 /* How a process ends in which a thread is deadly. */
