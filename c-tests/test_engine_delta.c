@@ -167,8 +167,51 @@ static void too_little_memory(void)
 	scene_end(&s);
 }
 
+static unsigned reports;
+
+static int no_at_the_third(void *userdata, enum csync_verb verb, uint64_t done, uint64_t announced)
+{
+	(void)userdata, (void)verb, (void)done, (void)announced;
+	return ++reports == 3;
+}
+
+static void *cancel_soon(void *arg)
+{
+	usleep(200000);
+	csync_engine_cancel(arg);
+	return NULL;
+}
+
+/* A search takes long, and the connection has no part in it: 1 TiB of zeroes, and a basis without any. */
+static void cancelled_while_the_delta_is_found(void)
+{
+	for (int i = 0; i < 4; i++) {
+		struct csync_options o = options_none();
+		struct call c = { .verb = i / 2 ? CSYNC_PUSH : CSYNC_DELTA, .path = "d/f" };
+		pthread_t t;
+
+		if (i % 2)
+			o.progress = no_at_the_third;
+		reports = 0;
+		struct scene s = scene_of(UNIX_SOCKETS, &o, 0);
+		write_file("d/f", bytes_text("x"));
+		assert_int_equal(truncate("d/f", 1ll << 40), 0);
+		feed(s.e.out[1], framed(peer_signature(bytes_random(5000, 1))));
+		if (!(i % 2))
+			thread_start(&t, cancel_soon, s.engine);
+		assert_failed(s.engine, call_now(s.engine, &c), CSYNC_E_CANCELLED, ECANCELED,
+			      i / 2 ? "push cancelled while finding the delta: d/f" : "delta cancelled while finding the delta: d/f");
+		if (!(i % 2))
+			pthread_join(t, NULL);
+		assert_int_equal(arrived(s.e.in[1]).n, 0);
+		assert_failed(s.engine, csync_engine_delta(s.engine, "d/f"), CSYNC_E_STATE, ENOTCONN, "earlier call");
+		scene_end(&s);
+	}
+}
+
 static const struct ct_case cases[] = {
 	LAWS(CSYNC_DELTA),
+	OURS(cancelled_while_the_delta_is_found),
 	OURS(every_kind_of_edit),
 	OURS(what_cannot_be_sent),
 	OURS(what_may_not_be_read),

@@ -5,13 +5,14 @@ use crate::files::{Regular, Stamp, open_regular};
 use crate::rdiff::{
     Command, DELTA_MAGIC, DeltaError, DeltaPlan, Index, IndexBuilder, PlanItem, RESERVED_OPCODE,
 };
-use crate::transport::{CSYNC_CHUNK, ConnectionError};
+use crate::transport::{CSYNC_CHUNK, ConnectionError, Transport};
 use crate::wire::{FrameReader, FrameWriter, send_error};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind};
+use std::io::{self, BufReader, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Instant;
 
 /// Up to this size a file that the peer does not have is read before its length is announced, so that one that
 /// changes meanwhile is still sent whole; a larger one is announced by its size and streamed.
@@ -26,7 +27,7 @@ const READ_AHEAD: u64 = 1 << 20;
 pub fn delta(session: &mut Session<'_>, path: &Path) -> Result<(), Error> {
     let prepared = match prepare(session, path) {
         Ok(prepared) => prepared,
-        Err(Error::Connection(lost)) => return Err(lost.into()),
+        Err(lost @ (Error::Connection(_) | Error::Cancelled(_))) => return Err(lost),
         Err(error) => {
             send_error(session.transport)?;
             return Err(error);
@@ -68,13 +69,34 @@ fn receive_index(frame: &mut FrameReader<'_>) -> Result<Index, Error> {
     Ok(builder.finish()?)
 }
 
-fn plan(session: &Session<'_>, index: &Index, source: &Regular) -> Result<DeltaPlan, DeltaError> {
+fn plan(
+    session: &mut Session<'_>,
+    index: &Index,
+    source: &Regular,
+) -> Result<DeltaPlan, DeltaError> {
     let size = source.stamp.size();
     if index.is_empty() && size > READ_AHEAD {
         return Ok(DeltaPlan::whole_file(size));
     }
-    let mut reader = BufReader::with_capacity(256 * 1024, &source.file);
+    let watched = Watched {
+        file: &source.file,
+        transport: session.transport,
+    };
+    let mut reader = BufReader::with_capacity(256 * 1024, watched);
     DeltaPlan::scan(index, &mut reader, size, session.settings.literal_budget)
+}
+
+/// A file whose reading can be cancelled: a search may take long, and the connection has no part in it.
+struct Watched<'s> {
+    file: &'s File,
+    transport: &'s mut dyn Transport,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.transport.waits_elsewhere(Instant::now())?;
+        self.file.read(buf)
+    }
 }
 
 /// Announces and sends the planned delta. The inner error says why it is one that the peer refuses.

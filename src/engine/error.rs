@@ -93,7 +93,10 @@ impl Error {
 impl From<DeltaError> for Error {
     fn from(error: DeltaError) -> Self {
         match error {
-            DeltaError::Source(source) => Self::file("reading the file for its delta", source),
+            DeltaError::Source(source) => match source.downcast::<Stopped>() {
+                Ok(_) => Self::Cancelled("finding the delta"),
+                Err(source) => Self::file("reading the file for its delta", source),
+            },
             DeltaError::OutOfMemory(_) => Self::file("finding the delta", Errno::NOMEM),
         }
     }

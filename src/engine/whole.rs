@@ -18,8 +18,8 @@ use std::path::Path;
 /// but a lost connection.
 pub fn push(session: &mut Session<'_>, path: &Path) -> Result<(), Error> {
     let sent = delta(session, path);
-    if let Err(Error::Connection(lost)) = sent {
-        return Err(lost.into());
+    if let Err(Error::Connection(_) | Error::Cancelled(_)) = sent {
+        return sent;
     }
     let answer = session.receive().and_then(|mut frame| Ok(frame.drain()?));
     // Our own error says more than the answer to it; but for a lost connection.
