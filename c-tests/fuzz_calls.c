@@ -28,6 +28,7 @@ static struct place {
 	size_t at;
 	unsigned trouble; /* one call in so many goes wrong; 0: none */
 	int ends;         /* the script's end is an end, and not silence */
+	int patient;      /* the limit of silence is the default: minutes, so that nothing may be silent */
 	size_t payload;
 	struct ends e;
 	int has_ends;
@@ -242,8 +243,13 @@ static void any_engine(struct place *p)
 		if (one_in(6) && p->ends) {
 			o->size = offsetof(struct csync_options, silence_limit) + chance(8) * sizeof(void *);
 			p->trouble = 0;
+			p->patient = 1;
 		}
-		s = csync_engine_over_transport(&t, one_in(10) && p->ends && !p->trouble ? NULL : o, &p->engine);
+		if (one_in(10) && p->ends && !p->trouble) {
+			o = NULL;
+			p->patient = 1;
+		}
+		s = csync_engine_over_transport(&t, o, &p->engine);
 	}
 	assert_true((s == CSYNC_OK) == (p->engine != NULL));
 	assert_true(s == CSYNC_OK || s == CSYNC_E_ARGUMENT);
@@ -261,13 +267,14 @@ static void no_engine(struct place *p)
 
 /* ---- Calls ---- */
 
-/* A descriptor of any kind; `*other` is to be closed as well. */
-static int any_descriptor(int *other)
+/* A descriptor of any kind, but for patient engines none that takes nothing; `*other` is to be closed as well. */
+static int any_descriptor(int *other, int patient)
 {
 	int p[2];
+	unsigned kind = chance(9);
 
 	*other = -1;
-	switch (chance(9)) {
+	switch (patient && (kind == 6 || kind == 7) ? 8 : kind) {
 	case 0: return -1;
 	case 1: return (int)chance(2000) + 250; /* not open */
 	case 2: return open("d/f", O_RDONLY);
@@ -301,7 +308,7 @@ static void any_verb(struct place *p)
 	csync_engine *engine = p->engine;
 
 	if (c.verb == CSYNC_SEND || c.verb == CSYNC_RECEIVE)
-		c.descriptor = any_descriptor(&other);
+		c.descriptor = any_descriptor(&other, p->patient);
 	p->busy = 1;
 	if (differs_null) {
 		c.status = one_in(2) ? csync_engine_check(engine, c.path, NULL) : csync_engine_receive(engine, -1, NULL);
