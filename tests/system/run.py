@@ -6,6 +6,7 @@ import sys
 
 import harness
 import test_conn  # noqa: F401  (registers its cases)
+import test_content  # noqa: F401
 import test_faults  # noqa: F401
 import test_pairs  # noqa: F401
 import test_syscalls  # noqa: F401

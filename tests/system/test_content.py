@@ -1,0 +1,104 @@
+"""Content that never gets to the peer, without a word, with the original (faults N1, N2, N13)."""
+
+import os
+
+from harness import case, check
+from lab import Lab, binary
+from test_faults import PAIRS, ended, make_dirty
+
+LINKS = PAIRS[:2]  # (the client is what notices and sends a link)
+
+
+def retarget(lab, target):
+    """Give node 1's link another target."""
+    link = lab.tree(1) / "link"
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+
+
+def target_on(lab, n):
+    link = lab.tree(n) / "link"
+    return os.readlink(link) if link.is_symlink() else None
+
+
+def sync(lab, client, prefix=()):
+    for arguments in (("-cr", lab.tree(1)), ("-u",)):
+        run = lab.run(binary(client), 1, *arguments, seconds=20, prefix=prefix)
+        check(run.returncode == 0, f"{ended(run)}: {run.stderr}")
+    return run
+
+
+# N1: what is on the peer begins like what is to be there
+
+
+def shortened(context, client, server, good):
+    with Lab(context.scratch, tls=False) as lab:
+        prefixes = {}
+        for n in lab.hosts:
+            # from such a directory the original, too, finds a link below %tree% (N2)
+            (lab.etc(n) / "%tree%").symlink_to(lab.tree(n))
+            prefixes[n] = ("env", "-C", lab.etc(n))
+        lab.serve(binary(server), 2, prefix=prefixes[2])
+        retarget(lab, "versions/v10")
+        sync(lab, client, prefixes[1])
+        check(target_on(lab, 2) == "versions/v10", "the link did not arrive in the first place")
+        retarget(lab, "versions/v1")
+        run = sync(lab, client, prefixes[1])
+        if good:
+            check(target_on(lab, 2) == "versions/v1", f"the peer's link points to {target_on(lab, 2)}")
+        else:
+            check(target_on(lab, 2) == "versions/v10", "the fault did not show")
+            context.remark(f"seen: {ended(run)}, and the peer's link points to {target_on(lab, 2)}")
+
+
+case("original: a link from v10 to v1 is taken for up to date (fault N1)", "original", "original", False)(shortened)
+for client, server in LINKS:
+    case(f"{client} to {server}: a link from v10 to v1 is synced (N1)", client, server, True)(shortened)
+
+
+# N2: links below a %prefix%
+
+
+def retargeted(context, client, server, good):
+    with Lab(context.scratch, tls=False) as lab:
+        lab.serve(binary(server), 2)
+        retarget(lab, "one")
+        sync(lab, client)
+        check(target_on(lab, 2) == "one", "the link did not arrive in the first place")
+        retarget(lab, "two")
+        run = sync(lab, client)
+        if good:
+            check(target_on(lab, 2) == "two", f"the peer's link points to {target_on(lab, 2)}")
+            test = lab.run(binary(client), 1, "-T", seconds=20)
+            check(test.returncode == 2, f"-T finds a difference: {ended(test)} {test.stdout} {test.stderr}")
+        else:
+            check(target_on(lab, 2) == "one", "the fault did not show")
+            context.remark(f"seen: {ended(run)}, and the peer's link points to {target_on(lab, 2)}")
+
+
+case("original: a link with another target is not noticed (fault N2)", "original", "original", False)(retargeted)
+for client, server in LINKS:
+    case(f"{client} to {server}: a link with another target is synced (N2)", client, server, True)(retargeted)
+
+
+@case("patched: the original's database is taken over, its links are not dirty, and are noticed from then on (N2)")
+def upgraded(context):
+    with Lab(context.scratch, tls=False) as lab:
+        server = lab.serve(binary("original"), 2)
+        retarget(lab, "one")
+        make_dirty(lab, binary("original"), a=b"a file")
+        sync(lab, "original")
+        server.stop()
+        lab.serve(binary("patched"), 2)
+        for _ in range(2):
+            run = lab.run(binary("patched"), 1, "-cr", lab.tree(1))
+            check(run.returncode == 0, f"{ended(run)}: {run.stderr}")
+            dirty = lab.run(binary("patched"), 1, "-M")
+            check(dirty.returncode == 2, f"dirty after the upgrade: {dirty.stdout}")
+        stored = lab.run(binary("patched"), 1, "-L").stdout
+        check("target=one" in stored, f"the stored text was not converted: {stored}")
+        test = lab.run(binary("patched"), 1, "-T", seconds=20)
+        check(test.returncode == 2, f"-T finds a difference: {ended(test)} {test.stdout} {test.stderr}")
+        retarget(lab, "two")
+        sync(lab, "patched")
+        check(target_on(lab, 2) == "two", f"the peer's link points to {target_on(lab, 2)}")
