@@ -102,3 +102,27 @@ def upgraded(context):
         retarget(lab, "two")
         sync(lab, "patched")
         check(target_on(lab, 2) == "two", f"the peer's link points to {target_on(lab, 2)}")
+
+
+# N13: long targets
+
+
+def long_target(context, client, server, target, good):
+    with Lab(context.scratch, tls=False) as lab:
+        lab.serve(binary(server), 2)
+        retarget(lab, target)
+        run = sync(lab, client)
+        arrived = target_on(lab, 2)
+        if good:
+            check(arrived == target, f"the peer's link has a target of {len(arrived or '')} bytes")
+            check(lab.run(binary(client), 1, "-T", seconds=20).returncode == 2, "-T finds a difference")
+        else:
+            check(arrived == target[:1023], f"the fault did not show: {len(arrived or '')} bytes arrived")
+            context.remark(f"seen: {ended(run)}, {len(arrived)} bytes of the target arrived")
+
+
+case("original: a link's target of 1500 bytes is cut (fault N13)", "original", "original", "x" * 1500, False)(long_target)
+for client, server in LINKS:
+    case(f"{client} to {server}: a link's target of 1500 bytes (N13)", client, server, "x" * 1500, True)(long_target)
+case("patched to patched: a link's target of 4095 bytes that are all escaped (N13)",
+     "patched", "patched", "$" * 4095, True)(long_target)  # fmt: skip
