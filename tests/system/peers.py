@@ -97,3 +97,46 @@ class ScriptedPeer(Listener):
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):
             pass
+
+
+class RawClient:
+    """Speaks to node n's server line by line, as node 1, without TLS. A context manager."""
+
+    KEY = "lab" * 20
+
+    def __init__(self, lab, n):
+        self.socket = socket.create_connection((lab.hosts[n], lab.port), timeout=10, source_address=(lab.hosts[1], 0))
+        self.stream = self.socket.makefile("rb")
+        self.greeting = [self.ask("CONFIG"), self.ask(f"HELLO {lab.hosts[1]}")]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stream.close()
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def line(self):
+        """The next line without its end; empty when the server has closed the connection."""
+        return self.stream.readline().decode(errors="replace").rstrip("\n")
+
+    def ask(self, command):
+        """Send a command, and return the first line of the answer."""
+        self.send(command.encode() + b"\n")
+        return self.line()
+
+    def file(self, command, name, *arguments):
+        """A command on a file in the tree; returns the first line of the answer."""
+        return self.ask(" ".join([command, self.KEY, f"%25tree%25/{name}", *arguments]))
+
+    def patch(self, name, delta):
+        """PATCH with a delta of one's own; returns the answer to it."""
+        answer = self.file("PATCH", name)
+        if answer != "OK (send_data).":
+            return answer
+        self.stream.read(int(self.line().split()[1]))
+        self.send(b"octet-stream %d\n%b" % (len(delta), delta))
+        return self.line()

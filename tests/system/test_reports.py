@@ -1,8 +1,12 @@
 """What the daemon answers and reports when a command has failed, and what the client makes of it (faults N3 to N10)."""
 
+import os
+import stat
+
 from harness import case, check
 from lab import Lab, LabError, binary
-from test_faults import PAIRS, arrived, ended, make_dirty
+from peers import RawClient
+from test_faults import PAIRS, arrived, ended, make_dirty, make_known
 
 # N3: no backup, no update
 
@@ -40,3 +44,91 @@ case("original to original: a backup that fails hangs both (fault N3)", "origina
 for client, server in PAIRS:
     case(f"{client} to {server}: a backup that fails is an error, the rest is synced (N3)",
          client, server, False)(failed_backup)  # fmt: skip
+
+
+# N5: what a command that fails would have replaced
+
+
+def old_link(path):
+    path.symlink_to("somewhere")
+
+
+def old_fifo(path):
+    os.mkfifo(path)
+
+
+def old_file(path):
+    path.write_text("the old content")
+
+
+def old_directory(path):
+    path.mkdir()
+
+
+def look(path):
+    """What is at a path: its type, mode and content."""
+    if not os.path.lexists(path):
+        return "nothing"
+    status = os.lstat(path)
+    content = os.readlink(path) if stat.S_ISLNK(status.st_mode) else path.read_text() if path.is_file() else ""
+    return f"{stat.filemode(status.st_mode)} {content}"
+
+
+COMMANDS = {
+    "a corrupt delta": lambda client: client.patch("b", b"no delta"),
+    "a link without a target": lambda client: client.file("MKLINK", "b"),
+}
+OLD = [
+    ("a corrupt delta", "a link", old_link),
+    ("a corrupt delta", "a fifo", old_fifo),
+    ("a corrupt delta", "an empty directory", old_directory),
+    ("a link without a target", "a file", old_file),
+]
+
+
+def failed_replacement(context, server, command, make, good):
+    with Lab(context.scratch, tls=False) as lab:
+        path = lab.tree(2) / "b"
+        make(path)
+        make_known(lab, binary(server), 2)
+        before = look(path)
+        lab.serve(binary(server), 2)
+        with RawClient(lab, 2) as client:
+            answer = COMMANDS[command](client)
+            check(answer and not answer.startswith("OK"), f"answered by {answer!r}")
+            check(client.ask("BYE") == "OK (cu_later).", "out of step afterwards")
+        after = look(path)
+        if good:
+            left = [entry.name for entry in lab.tree(2).iterdir()]
+            check(left == ["b"], f"left in the tree: {left}")
+            check(after == before, f"was {before}, is {after}")
+        else:
+            check(after != before, "the fault did not show")
+            context.remark(f"seen: answered by {answer!r}; was {before}, is {after}")
+
+
+for command, what, make in OLD:
+    case(f"original: {what} is gone after {command} (fault N5)", "original", command, make, False)(failed_replacement)
+    case(f"patched: {what} is still there after {command} (N5)", "patched", command, make, True)(failed_replacement)
+
+
+MAKERS = {"link": old_link, "fifo": old_fifo, "file": old_file, "directory": old_directory}
+
+
+@case("patched: every type of file takes the place of every other (N5)")
+def every_replacement(context):
+    with Lab(context.scratch, tls=False) as lab:
+        pairs = [(old, new) for old in MAKERS for new in MAKERS]
+        for old, new in pairs:
+            MAKERS[old](lab.tree(2) / f"{old}-{new}")
+            MAKERS[new](lab.tree(1) / f"{old}-{new}")
+        make_known(lab, binary("patched"), 2)
+        lab.serve(binary("patched"), 2)
+        lab.run(binary("patched"), 1, "-cr", lab.tree(1))
+        run = lab.run(binary("patched"), 1, "-u", seconds=20)
+        check(run.returncode == 0, f"{ended(run)}: {run.stderr}")
+        for old, new in pairs:
+            wanted, found = (look(lab.tree(n) / f"{old}-{new}") for n in (1, 2))
+            check(wanted == found, f"{old} to {new}: {found}, not {wanted}")
+        left = sorted(path.name for path in lab.tree(2).iterdir())
+        check(left == sorted(f"{old}-{new}" for old, new in pairs), f"left in the tree: {left}")
