@@ -132,3 +132,59 @@ def every_replacement(context):
             check(wanted == found, f"{old} to {new}: {found}, not {wanted}")
         left = sorted(path.name for path in lab.tree(2).iterdir())
         check(left == sorted(f"{old}-{new}" for old, new in pairs), f"left in the tree: {left}")
+
+
+# N4: what failed is not reported as done
+
+FAILURES = {
+    "a file in a directory that is not there": lambda client: client.patch("missing/b", WHOLE),
+    "a corrupt delta": lambda client: client.patch("b", b"no delta"),
+    "a directory that cannot be deleted": lambda client: client.file("DEL", "full"),
+    "a link in a directory that is not there": lambda client: client.file("MKLINK", "missing/b", "target"),
+}
+# a delta that makes a file of the four bytes "new\n"
+WHOLE = b"rs\x026\x04new\n\x00"
+
+
+def reported(context, server, command, good):
+    log = f"{context.scratch}/actions.log"
+    action = f'action {{ exec "echo the action has run"; logfile "{log}"; }}'
+    with Lab(context.scratch, tls=False, config=action) as lab:
+        (lab.tree(2) / "full").mkdir()
+        (lab.tree(2) / "full" / "file").write_text("")
+        make_known(lab, binary(server), 2)
+        served = lab.serve(binary(server), 2, "-iiiv")
+        with RawClient(lab, 2) as client:
+            answer = FAILURES[command](client)
+            check(answer and not answer.startswith("OK"), f"answered by {answer!r}")
+            check(client.ask("BYE") == "OK (cu_later).", "out of step afterwards")
+        served.wait(10)
+        claims = [line for line in served.text().splitlines() if "Updated" in line]
+        if os.path.exists(log):
+            claims.append("the action has run")
+        if good:
+            check(not claims, f"answered by {answer!r}, but claimed: {claims}")
+        else:
+            check(claims, "the fault did not show")
+            context.remark(f"seen: answered by {answer!r}; {'; '.join(claims)}")
+
+
+for command in FAILURES:
+    case(f"original: {command}: reported as updated (fault N4)", "original", command, False)(reported)
+    case(f"patched: {command}: not reported as updated (N4)", "patched", command, True)(reported)
+
+
+@case("patched: what has arrived is reported, and its action run (N4)")
+def truly_updated(context):
+    log = f"{context.scratch}/actions.log"
+    action = f'action {{ exec "echo the action has run"; logfile "{log}"; }}'
+    with Lab(context.scratch, tls=False, config=action) as lab:
+        served = lab.serve(binary("patched"), 2, "-iiiv")
+        with RawClient(lab, 2) as client:
+            answer = client.patch("b", WHOLE)
+            check(answer == "OK (cmd_finished).", f"answered by {answer!r}")
+            client.ask("BYE")
+        served.wait(10)
+        check((lab.tree(2) / "b").read_bytes() == b"new\n", "the file is not what was sent")
+        check("Updated %tree%/b" in served.text(), f"not reported: {served.text()}")
+        check(os.path.exists(log), "the action has not run")
