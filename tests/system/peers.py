@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import ssl
 import struct
 import threading
 
@@ -140,3 +141,27 @@ class RawClient:
         self.stream.read(int(self.line().split()[1]))
         self.send(b"octet-stream %d\n%b" % (len(delta), delta))
         return self.line()
+
+
+class TlsPeer(Listener):
+    """Takes node n's place, in TLS. answers(line) is its answer to a line of the client's. When it has said
+    good-bye it neither reads nor closes, until the test is over."""
+
+    def __init__(self, lab, n, answers):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(lab.etc(n) / "csync2_ssl_cert.pem", lab.etc(n) / "csync2_ssl_key.pem")
+        self.answers, self.over = answers, threading.Event()
+        super().__init__(lab.hosts[n], lab.port)
+
+    def serve(self, connection):
+        connection.recv(len(b"SSL\n"))
+        connection.sendall(b"OK (activating_ssl).\n")
+        with self.context.wrap_socket(connection, server_side=True) as tls, tls.makefile("rb") as lines:
+            for line in lines:
+                tls.sendall(self.answers(line))
+                if line.startswith(b"BYE"):
+                    self.over.wait()
+
+    def __exit__(self, *arguments):
+        self.over.set()
+        super().__exit__(*arguments)

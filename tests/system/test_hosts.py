@@ -1,0 +1,76 @@
+"""One host that cannot be updated does not take the others with it (faults C11, C13, C15)."""
+
+import contextlib
+import socket
+
+from harness import case, check
+from lab import Lab, LabError, binary, credentials
+from peers import TlsPeer
+from test_faults import PAIRS, arrived, ended, make_dirty
+
+
+def first_sync(lab, client, server):
+    """All nodes know each other's certificates, and have the first file."""
+    make_dirty(lab, binary(client), a=b"first")
+    for n in list(lab.hosts)[1:]:
+        lab.serve(binary(server), n)
+    run = lab.run(binary(client), 1, "-u", seconds=20)
+    check(run.returncode == 0, f"{ended(run)}: {run.stderr}")
+
+
+def change_certificate(lab, n):
+    """Node n has another key and certificate than it had."""
+    key, certificate = credentials(n + 10)
+    (lab.etc(n) / "csync2_ssl_key.pem").write_bytes(key)
+    (lab.etc(n) / "csync2_ssl_cert.pem").write_bytes(certificate)
+
+
+# C11: certificates and keys
+
+
+def wrong_certificate(context, client, server, good):
+    with Lab(context.scratch, count=3, tls=True) as lab:
+        first_sync(lab, client, server)
+        change_certificate(lab, 3)
+        make_dirty(lab, binary(client), b=b"second")
+        run = lab.run(binary(client), 1, "-u", seconds=20)
+        check(run.returncode == 1, f"{ended(run)}, expected exit code 1: {run.stderr}")
+        check(not arrived(lab, 3, "b"), "a file was sent to a host with a wrong certificate")
+        if good:
+            check(arrived(lab, 2, "b"), f"node 2 has not got the file: {run.stderr}")
+            check(lab.hosts[3] in run.stderr, f"the host is not named: {run.stderr}")
+        else:
+            check(not arrived(lab, 2, "b"), "the fault did not show: node 2 has the file")
+            context.remark(f"seen: {run.stderr.splitlines()[-1:]}, node 2 was left out")
+
+
+case("original: a host with a wrong certificate takes the others with it (fault C11)",
+     "original", "original", False)(wrong_certificate)  # fmt: skip
+for client, server in PAIRS[:2]:
+    case(f"{client} to {server}: a host with a wrong certificate, the next host is synced (C11)",
+         client, server, True)(wrong_certificate)  # fmt: skip
+
+
+def bad_key(context, client, good):
+    """The key of node 1 is unusable. Node 3 is to be spoken to in TLS, node 2 is not."""
+    with Lab(context.scratch, count=3, tls=True) as lab:
+        plain = f"nossl {lab.hosts[1]} {lab.hosts[2]};\nnossl {lab.hosts[2]} {lab.hosts[1]};\n"
+        for n in lab.hosts:
+            config = lab.etc(n) / "csync2.cfg"
+            config.write_text(plain + config.read_text())
+        (lab.etc(1) / "csync2_ssl_key.pem").write_text("no key\n")
+        make_dirty(lab, binary(client), a=b"first")
+        for n in (2, 3):
+            lab.serve(binary("patched"), n)
+        run = lab.run(binary(client), 1, "-u", seconds=20)
+        check(run.returncode == 1, f"{ended(run)}, expected exit code 1: {run.stderr}")
+        if good:
+            check(arrived(lab, 2, "a"), f"node 2 has not got the file: {run.stderr}")
+            check("csync2_ssl_key.pem" in run.stderr, f"the file is not named: {run.stderr}")
+        else:
+            check(not arrived(lab, 2, "a"), "the fault did not show: node 2 has the file")
+            context.remark(f"seen: {run.stderr.splitlines()[-1:]}, node 2 was left out")
+
+
+case("original: a bad key file ends the run for hosts without TLS, too (fault C11)", "original", False)(bad_key)
+case("patched: a bad key file, the host without TLS is synced (C11)", "patched", True)(bad_key)
