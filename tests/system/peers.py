@@ -149,6 +149,7 @@ class TlsPeer(Listener):
 
     def __init__(self, lab, n, answers):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.num_tickets = 0  # (the original takes a session ticket for a failure: C1)
         self.context.load_cert_chain(lab.etc(n) / "csync2_ssl_cert.pem", lab.etc(n) / "csync2_ssl_key.pem")
         self.answers, self.over = answers, threading.Event()
         super().__init__(lab.hosts[n], lab.port)

@@ -74,3 +74,26 @@ def bad_key(context, client, good):
 
 case("original: a bad key file ends the run for hosts without TLS, too (fault C11)", "original", False)(bad_key)
 case("patched: a bad key file, the host without TLS is synced (C11)", "patched", True)(bad_key)
+
+
+# C13: a peer that does not take its leave
+
+
+def nothing_listed(line):
+    return b"OK (cu_later).\n" if line.startswith(b"BYE") else b"OK (cmd_finished).\n"
+
+
+def no_farewell(context, client, good):
+    with Lab(context.scratch, tls=True) as lab, TlsPeer(lab, 2, nothing_listed):
+        try:
+            run = lab.run(binary(client), 1, "-T", lab.hosts[1], lab.hosts[2], seconds=5)
+        except LabError as error:
+            check(not good, str(error))
+            context.remark(f"seen: {error}")
+        else:
+            check(good, f"the fault did not show: {ended(run)}, {run.stderr}")
+            check(run.returncode == 2, f"{ended(run)}, expected exit code 2: {run.stderr}")
+
+
+case("original: a peer that never closes TLS hangs the client (fault C13)", "original", False)(no_farewell)
+case("patched: a peer that never closes TLS, the client ends (C13)", "patched", True)(no_farewell)
