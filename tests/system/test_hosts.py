@@ -97,3 +97,69 @@ def no_farewell(context, client, good):
 
 case("original: a peer that never closes TLS hangs the client (fault C13)", "original", False)(no_farewell)
 case("patched: a peer that never closes TLS, the client ends (C13)", "patched", True)(no_farewell)
+
+
+# C15: a host that does not answer
+
+
+@contextlib.contextmanager
+def blackhole(host, port):
+    """An address at which nobody answers: its queue of connections is full, so that the kernel drops all others."""
+    with contextlib.ExitStack() as stack:
+        full = stack.enter_context(socket.socket())
+        full.bind((host, port))
+        full.listen(0)
+        for _ in range(100):
+            client = stack.enter_context(socket.socket())
+            client.settimeout(0.2)
+            try:
+                client.connect((host, port))
+            except TimeoutError:
+                break
+        else:
+            raise LabError("the queue of connections did not become full")
+        yield
+
+
+def three_hosts(context, client, server, good):
+    """Node 4 does not answer, node 3 has a wrong certificate, node 2 is well. The last is the first in turn."""
+    with Lab(context.scratch, count=4, tls=True) as lab:
+        first_sync(lab, client, server)
+        change_certificate(lab, 3)
+        lab.servers[2].stop()
+        make_dirty(lab, binary(client), b=b"second")
+        with blackhole(lab.hosts[4], lab.port):
+            try:
+                run = lab.run(binary(client), 1, "-u", seconds=30 if good else 10,
+                              extra={"CSYNC2_CONNECT_TIMEOUT": "2"})  # fmt: skip
+            except LabError as error:
+                check(not good, str(error))
+                check(not arrived(lab, 2, "b"), "the fault did not show: node 2 has the file")
+                context.remark(f"seen: {error}, and node 2 was not reached")
+                return
+        check(good, f"the fault did not show: {ended(run)}, {run.stderr}")
+        check(run.returncode == 1, f"{ended(run)}, expected exit code 1: {run.stderr}")
+        check(arrived(lab, 2, "b"), f"node 2 has not got the file: {run.stderr}")
+        check(not arrived(lab, 3, "b"), "a file was sent to a host with a wrong certificate")
+        for n in (3, 4):
+            check(f"`{lab.hosts[n]}' failed" in run.stderr, f"node {n} is not named: {run.stderr}")
+        dirty = lab.run(binary(client), 1, "-M").stdout
+        check(lab.hosts[2] not in dirty, f"dirty afterwards: {dirty}")
+        check(lab.hosts[3] in dirty and lab.hosts[4] in dirty, f"dirty afterwards: {dirty}")
+
+
+case("original: a host that does not answer keeps all others waiting (fault C15)",
+     "original", "original", False)(three_hosts)  # fmt: skip
+for client, server in PAIRS[:2]:
+    case(f"{client} to {server}: one host silent, one with a wrong certificate, one well: it is synced (C15, C11)",
+         client, server, True)(three_hosts)  # fmt: skip
+
+
+@case("patched: a time limit that is no number is named, and the default taken (C15)")
+def odd_limit(context):
+    with Lab(context.scratch, tls=False) as lab:
+        make_dirty(lab, binary("patched"), a=b"first")
+        lab.serve(binary("patched"), 2)
+        run = lab.run(binary("patched"), 1, "-u", seconds=20, extra={"CSYNC2_CONNECT_TIMEOUT": "soon"})
+        check(run.returncode == 0 and arrived(lab, 2, "a"), f"{ended(run)}: {run.stderr}")
+        check("CSYNC2_CONNECT_TIMEOUT=soon" in run.stderr, f"not named: {run.stderr}")
