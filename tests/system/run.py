@@ -9,6 +9,7 @@ import test_conn  # noqa: F401  (registers its cases)
 import test_content  # noqa: F401
 import test_faults  # noqa: F401
 import test_hosts  # noqa: F401
+import test_lines  # noqa: F401
 import test_pairs  # noqa: F401
 import test_reports  # noqa: F401
 import test_syscalls  # noqa: F401
