@@ -35,6 +35,7 @@ int conn_activate_ssl(int server_role);
 int conn_read(void *buf, size_t count);
 int conn_write(const void *buf, size_t count);
 void conn_printf(const char *fmt, ...);
+size_t conn_gets(char *line, size_t size);
 
 static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...)
 {
@@ -318,6 +319,29 @@ static void caller_gone(void)
 
 static void peer_gone(struct peer *peer) { peer_receives(peer, 0, 2 * LINE, 0); }
 
+/* The peer reads no more. What it says after a question that it did not get is no answer to it. */
+static void caller_unasked(void)
+{
+	char line[100];
+
+	if (!conn_gets(line, sizeof(line)) || strcmp(line, "ready\n"))
+		fail("the peer was not ready");
+	conn_printf("a question\n");
+	conn_printf("and another\n");
+	if (conn_gets(line, sizeof(line)))
+		fail("conn_gets took for an answer: %s", line);
+}
+
+static void peer_unasked(struct peer *peer)
+{
+	static const char text[] = "ready\nOK (to something else).\n";
+
+	if (shutdown(peer->in, SHUT_RD) && close(peer->in))
+		fail("the peer: cannot stop reading");
+	if ((peer->tls ? gnutls_record_send(peer->tls, text, strlen(text)) : write(peer->out, text, strlen(text))) < 0)
+		fail("the peer: cannot send");
+}
+
 static int option(int level, int name)
 {
 	int value = -1;
@@ -368,6 +392,7 @@ static const struct scenario {
 	{ "nonblocking", before_nonblocking, caller_nonblocking, peer_slow },
 	{ "keyupdate", NULL, caller_keyupdate, peer_keyupdate },
 	{ "gone", NULL, caller_gone, peer_gone },
+	{ "unasked", NULL, caller_unasked, peer_unasked },
 };
 
 static void connect_both(const char *layer, int to_peer[2], int from_peer[2])

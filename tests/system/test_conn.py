@@ -1,4 +1,4 @@
-"""csync2's conn.c alone, the original's and the patched one, by conn_test.c (faults C1, C2, C3, C15, C20)."""
+"""csync2's conn.c alone, the original's and the patched one, by conn_test.c (faults C1, C2, C3, C7, C15, C20)."""
 
 import subprocess
 from pathlib import Path
@@ -15,6 +15,7 @@ SCENARIOS = [
     ("non-blocking descriptors and a slow peer", "nonblocking", PLAIN + TLS, ()),
     ("the peer changes keys, in both directions (C1)", "keyupdate", TLS, ()),
     ("a peer that is gone: what was sent is counted, no SIGPIPE (C20)", "gone", PLAIN + TLS, ()),
+    ("a question that could not be sent has no answer (C7)", "unasked", PLAIN + TLS, ()),
     ("keepalive, and no connection for commands (C15)", "descriptors", ("plain",), ()),
 ]
 
