@@ -1,5 +1,7 @@
 """Lines that are not as they should be (fault C8), and what of them gets into the log (C17)."""
 
+import os
+
 from harness import case, check
 from lab import Lab, binary
 from peers import RawClient, ScriptedPeer
@@ -57,3 +59,34 @@ def long_answer(context, client, good):
 
 case("original: an answer that is too long ends the run for all hosts (fault C8)", "original", False)(long_answer)
 case("patched: an answer that is too long, the next host is synced (C8)", "patched", True)(long_answer)
+
+
+# C17: the log
+
+
+def logged(context, variant, good):
+    key, content, name = "lab" * 20, b"what nobody else is to read\n", os.fsdecode(b"name-\xff")
+    with Lab(context.scratch, tls=False) as lab:
+        served = lab.serve(binary(variant), 2, "-iiivvv")
+        make_dirty(lab, binary(variant), **{name: content})
+        run = lab.run(binary(variant), 1, "-uvvv", seconds=20)
+        check(run.returncode == 0 and arrived(lab, 2, name), f"{ended(run)}: {run.stderr}")
+        # all that a test of synchrony says, too: its question has the keys
+        served.wait(10)
+        served = lab.serve(binary(variant), 2, "-iiivvv")
+        listing = lab.run(binary(variant), 1, "-Tvvv", lab.hosts[1], lab.hosts[2], seconds=20)
+        check(listing.returncode == 2, f"{ended(listing)}: {listing.stderr}")
+        served.wait(10)
+        text = run.stderr + listing.stderr + served.text()
+        found = [what for what, sign in (("the key", key), ("the content", "what nobody else"),
+                                         ("a byte as a negative number", "\\37777777")) if sign in text]  # fmt: skip
+        if good:
+            check(not found, f"in the log: {found}")
+            check("> SIG *** %25tree%25/name-\\377" in text, f"the commands are not in the log: {text}")
+        else:
+            check(len(found) == 3, f"the fault did not show: {found}")
+            context.remark(f"seen in the log: {', '.join(found)}")
+
+
+case("original: keys and content are in the log (fault C17)", "original", False)(logged)
+case("patched: no key and no content in the log (C17)", "patched", True)(logged)
