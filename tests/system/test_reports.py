@@ -5,7 +5,7 @@ import stat
 
 from harness import case, check
 from lab import Lab, LabError, binary
-from peers import RawClient
+from peers import Proxy, RawClient
 from test_faults import PAIRS, arrived, ended, make_dirty, make_known
 
 # N3: no backup, no update
@@ -188,3 +188,41 @@ def truly_updated(context):
         check((lab.tree(2) / "b").read_bytes() == b"new\n", "the file is not what was sent")
         check("Updated %tree%/b" in served.text(), f"not reported: {served.text()}")
         check(os.path.exists(log), "the action has not run")
+
+
+# N6: a dry run
+
+
+def dry_run(context, client, server, good):
+    asked = []
+
+    def listen(upwards, data, _total):
+        if upwards:
+            asked.extend(line.split()[0].decode() for line in data.splitlines() if line.strip())
+        return data
+
+    with Lab(context.scratch, tls=False) as lab:
+        make_dirty(lab, binary(client), a=b"the same on both nodes", b=b"new")
+        (lab.tree(2) / "a").write_bytes(b"the same on both nodes")
+        for n in lab.hosts:
+            (lab.tree(n) / "a").chmod(0o644)
+        make_known(lab, binary(server), 2)
+        before = os.stat(lab.tree(2) / "a").st_mtime_ns
+        lab.serve(binary(server), 2, port=lab.port + 1)
+        with Proxy(lab, 2, lab.port + 1, listen):
+            run = lab.run(binary(client), 1, "-ud", seconds=20)
+        check(run.returncode == 0, f"{ended(run)}: {run.stderr}")
+        after = os.stat(lab.tree(2) / "a").st_mtime_ns
+        changing = sorted(set(asked) - {"CONFIG", "HELLO", "SIG", "BYE"})
+        if good:
+            check(not changing and before == after, f"asked for in a dry run: {changing}")
+            dirty = lab.run(binary(client), 1, "-M").stdout
+            check("/a\n" in dirty and "/b\n" in dirty, f"dirty after a dry run: {dirty}")
+        else:
+            check(changing and before != after, f"the fault did not show: {changing}")
+            context.remark(f"seen: {', '.join(changing)}, and the peer's time was changed")
+
+
+case("original: a dry run sets the peer's times (fault N6)", "original", "original", False)(dry_run)
+for client, server in PAIRS[:2]:
+    case(f"{client} to {server}: a dry run changes nothing (N6)", client, server, True)(dry_run)
