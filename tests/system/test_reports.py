@@ -2,7 +2,9 @@
 
 import os
 import stat
+from pathlib import Path
 
+import trees
 from harness import case, check
 from lab import Lab, LabError, binary
 from peers import Proxy, RawClient
@@ -226,3 +228,80 @@ def dry_run(context, client, server, good):
 case("original: a dry run sets the peer's times (fault N6)", "original", "original", False)(dry_run)
 for client, server in PAIRS[:2]:
     case(f"{client} to {server}: a dry run changes nothing (N6)", client, server, True)(dry_run)
+
+
+# N8: backups
+
+
+def backups(context):
+    """A configuration with backups, and the directory that the backups of node 2's tree are in."""
+    return f'backup-directory "{context.scratch}/backups"; backup-generations 3;'
+
+
+def shorter_backup(context, server, good):
+    """The old backup cannot be moved away: foo.1 and foo.2 are directories, in the tree and among the backups."""
+    with Lab(context.scratch, tls=False, config=backups(context)) as lab:
+        tree = lab.tree(2)
+        trees.write(tree / "foo", b"long " * 1000, trees.EPOCH)
+        for name in ("foo.1", "foo.2"):
+            (tree / name).mkdir()
+            trees.write(tree / name / "file", b"some content", trees.EPOCH)
+        make_known(lab, binary(server), 2)
+        lab.serve(binary(server), 2)
+        with RawClient(lab, 2) as client:
+            for name in ("foo.1/file", "foo.2/file", "foo", "foo"):
+                answer = client.patch(name, WHOLE)
+                check(answer == "OK (cmd_finished).", f"{name}: answered by {answer!r}")
+        content = Path(f"{context.scratch}/backups{tree}/foo").read_bytes()
+        if good:
+            check(content == b"new\n", f"the backup has {len(content)} bytes")
+        else:
+            check(content.startswith(b"new\n"), "not a backup at all")
+            check(len(content) == 5000, "the fault did not show")
+            context.remark("seen: a backup of 4 bytes with 4996 bytes of an older one behind it")
+
+
+case("original: a shorter backup keeps the tail of the old one (fault N8)", "original", False)(shorter_backup)
+case("patched: a shorter backup has no tail (N8)", "patched", True)(shorter_backup)
+
+
+def unreadable_backup(context, server, good):
+    """The first read of the file, which is the backup's, fails."""
+    with Lab(context.scratch, tls=False, config=backups(context)) as lab:
+        path = lab.tree(2) / "foo"
+        path.write_text("the only copy")
+        make_known(lab, binary(server), 2)
+        fault = ("strace", "-f", "-o", "/dev/null", "-P", path, "-e", "trace=read", "-e", "inject=read:error=EIO:when=1")
+        lab.serve(binary(server), 2, prefix=fault)
+        with RawClient(lab, 2) as client:
+            answer = client.patch("foo", WHOLE)
+            check(client.ask("BYE") == "OK (cu_later).", "out of step afterwards")
+        content = path.read_text()
+        if good:
+            check("Input/output error" in answer, f"answered by {answer!r}")
+            check(content == "the only copy", "the file was replaced, and has no backup")
+        else:
+            check(answer == "OK (cmd_finished)." and content == "new\n", f"the fault did not show: {answer!r}, {content!r}")
+            context.remark(f"seen: answered by {answer!r}, and there is no backup of what was replaced")
+
+
+case("original: a file whose backup cannot be read is replaced (fault N8)", "original", False)(unreadable_backup)
+case("patched: a file whose backup cannot be read is not replaced (N8)", "patched", True)(unreadable_backup)
+
+
+# N10: who is not known yet
+
+
+def stranger(context, server, good):
+    with Lab(context.scratch, tls=False) as lab:
+        lab.serve(binary(server), 2)
+        with RawClient(lab, 2, greeting=False) as client:
+            client.ask("CONFIG")
+            answer = client.file("SIG", "b")
+        wanted = f"Dear {lab.hosts[1]}, please identify first."
+        check((answer == wanted) == good, f"answered by {answer!r}" if good else "the fault did not show")
+        context.remark(f"answered by {answer!r}")
+
+
+case("original: the stranger's address is taken from where it is no more (fault N10)", "original", False)(stranger)
+case("patched: a stranger is told the address that was seen (N10)", "patched", True)(stranger)
