@@ -105,12 +105,11 @@ class RawClient:
 
     KEY = "lab" * 20
 
-    def __init__(self, lab, n, greeting=True):
+    def __init__(self, lab, n):
         self.socket = socket.create_connection((lab.hosts[n], lab.port), timeout=10, source_address=(lab.hosts[1], 0))
         self.stream = self.socket.makefile("rb")
-        if greeting:
-            self.ask("CONFIG")
-            self.ask(f"HELLO {lab.hosts[1]}")
+        self.ask("CONFIG")
+        self.ask(f"HELLO {lab.hosts[1]}")
 
     def __enter__(self):
         return self
