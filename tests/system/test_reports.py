@@ -145,8 +145,14 @@ FAILURES = {
     "a directory that cannot be deleted": lambda client: client.file("DEL", "full"),
     "a link in a directory that is not there": lambda client: client.file("MKLINK", "missing/b", "target"),
 }
-# a delta that makes a file of the four bytes "new\n"
-WHOLE = b"rs\x026\x04new\n\x00"
+
+
+def whole(content):
+    """A delta that makes a file of this content, of 64 bytes at most."""
+    return b"rs\x026%c%b\0" % (len(content), content)
+
+
+WHOLE = whole(b"new\n")
 
 
 def reported(context, server, command, good):
@@ -288,6 +294,30 @@ def unreadable_backup(context, server, good):
 
 case("original: a file whose backup cannot be read is replaced (fault N8)", "original", False)(unreadable_backup)
 case("patched: a file whose backup cannot be read is not replaced (N8)", "patched", True)(unreadable_backup)
+
+
+# N9: generations of backups
+
+
+def generations(context, server, good):
+    with Lab(context.scratch, tls=False, config=backups(context)) as lab:
+        path = lab.tree(2) / "foo.conf"
+        path.write_text("version 0")
+        make_known(lab, binary(server), 2)
+        lab.serve(binary(server), 2)
+        with RawClient(lab, 2) as client:
+            for version in range(1, 5):
+                answer = client.patch("foo.conf", whole(b"version %d" % version))
+                check(answer == "OK (cmd_finished).", f"answered by {answer!r}")
+        place = Path(f"{context.scratch}/backups{lab.tree(2)}")
+        kept = {entry.name: entry.read_text() for entry in place.iterdir()}
+        wanted = {"foo.conf": "version 3", "foo.conf.1": "version 2", "foo.conf.2": "version 1"}
+        check((kept == wanted) == good, f"kept: {kept}" if good else "the fault did not show")
+        context.remark(f"kept: {', '.join(f'{content} as {name}' for name, content in sorted(kept.items()))}")
+
+
+case("original: of three generations of backups two are kept (fault N9)", "original", False)(generations)
+case("patched: three generations of backups are kept (N9)", "patched", True)(generations)
 
 
 # N10: an address as text
