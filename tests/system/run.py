@@ -7,6 +7,7 @@ import sys
 import harness
 import test_conn  # noqa: F401  (registers its cases)
 import test_content  # noqa: F401
+import test_directories  # noqa: F401
 import test_faults  # noqa: F401
 import test_hosts  # noqa: F401
 import test_lines  # noqa: F401
