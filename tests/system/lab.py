@@ -65,12 +65,12 @@ def free_port(hosts):
 
 
 @functools.cache
-def credentials(n):
-    """A TLS key and a certificate for node n: one subject for all nodes, as csync2's manual makes them."""
+def credentials(n, subject="/O=csync2 laboratory"):
+    """A TLS key and a certificate for node n: one subject for all nodes, as csync2's manual makes them, or another."""
     with tempfile.TemporaryDirectory() as directory:
         key, certificate = Path(directory, "key"), Path(directory, "certificate")
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/O=csync2 laboratory",
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", subject,
              "-set_serial", str(n), "-keyout", key, "-out", certificate],
             check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)  # fmt: skip
         return key.read_bytes(), certificate.read_bytes()
