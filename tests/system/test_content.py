@@ -1,9 +1,10 @@
-"""Content that never gets to the peer, without a word, with the original (faults N1, N2, N13)."""
+"""Content that never gets to the peer, without a word, with the original (faults N1, N2, N13, N14)."""
 
 import os
 
 from harness import case, check
 from lab import Lab, binary
+from peers import Proxy
 from test_faults import PAIRS, ended, make_dirty
 
 LINKS = PAIRS[:2]  # (the client is what notices and sends a link)
@@ -126,3 +127,39 @@ for client, server in LINKS:
     case(f"{client} to {server}: a link's target of 1500 bytes (N13)", client, server, "x" * 1500, True)(long_target)
 case("patched to patched: a link's target of 4095 bytes that are all escaped (N13)",
      "patched", "patched", "$" * 4095, True)(long_target)  # fmt: skip
+
+
+# N14: devices
+
+
+def device(context, client, server, good):
+    """Node 1's prefix dev is /dev. Whether or not the peer is permitted to make a device: it is told which."""
+    told = []
+
+    def listen(upwards, data, _total):
+        if upwards and data.startswith(b"MKCHR "):
+            told.append(data.split()[3:])
+        return data
+
+    with Lab(context.scratch, tls=False, config="include %dev%/null;") as lab:
+        for n in lab.hosts:
+            (lab.etc(n) / "dev").mkdir()
+            config = lab.etc(n) / "csync2.cfg"
+            config.write_text(f'prefix dev {{ on {lab.hosts[1]}: "/dev"; on *: "{lab.etc(2)}/dev"; }}\n' + config.read_text())
+        lab.serve(binary(server), 2, port=lab.port + 1)
+        lab.run(binary(client), 1, "-c", "/dev/null")
+        with Proxy(lab, 2, lab.port + 1, listen):
+            lab.run(binary(client), 1, "-u", seconds=20)
+        number = os.stat("/dev/null").st_rdev
+        made = lab.etc(2) / "dev" / "null"
+        if good:
+            check(told == [[str(number).encode()]], f"told: {told}")
+            check(not made.exists() or made.stat().st_rdev == number, "another device was made")
+        else:
+            check(told == [[]], f"the fault did not show: {told}")
+            context.remark("seen: MKCHR without a number" + (", device 0 was made" if made.exists() else ""))
+
+
+case("original: devices are sent without their number (fault N14)", "original", "original", False)(device)
+for client, server in LINKS:
+    case(f"{client} to {server}: devices are sent with their number (N14)", client, server, True)(device)

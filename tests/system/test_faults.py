@@ -121,6 +121,46 @@ for server in ("patched", "original"):
     case(f"patched to {server}: a source deleted before its transfer, the next file is synced (S2)", "patched", server)(s2)
 
 
+# S2, too: a source that cannot be opened (strace says so: the tests may run as root, who can open everything)
+
+
+def unreadable_source(lab, client, server, forced):
+    """The update of three files, the second of which cannot be opened by the client."""
+    make_dirty(lab, binary(client), a=b"first", b=b"second", c=b"third")
+    lab.serve(binary(server), 2)
+    path = lab.tree(1) / "b"
+    if forced:
+        lab.run(binary(client), 1, "-f", path)
+    fault = ("strace", "-f", "-o", "/dev/null", "-P", path, "-e", "trace=openat,open", "-e", "inject=openat,open:error=EACCES")
+    return lab.run(binary(client), 1, "-u", seconds=10, prefix=fault)
+
+
+def s2_unreadable(context, client, server, forced, good):
+    with Lab(context.scratch, tls=False) as lab:
+        try:
+            run = unreadable_source(lab, client, server, forced)
+        except LabError as error:
+            check(not good, str(error))
+            context.remark(f"seen: {error}")
+            return
+        if good:
+            check(run.returncode == 1, f"{ended(run)}, expected exit code 1: {run.stderr}")
+            check(arrived(lab, 2, "a") and arrived(lab, 2, "c"), f"the other files did not arrive: {run.stderr}")
+            check("%tree%/b" in run.stderr or str(lab.tree(1) / "b") in run.stderr, f"it is not named: {run.stderr}")
+        else:
+            check(run.returncode < 0 or not arrived(lab, 2, "c"), f"the fault did not show: {ended(run)}")
+            context.remark(f"seen: the client {ended(run)}, the last file arrived: {arrived(lab, 2, 'c')}")
+
+
+for forced in (False, True):
+    what = "a forced source" if forced else "a source"
+    case(f"original: {what} that cannot be read ends the run (fault S2)",
+         "original", "original", forced, False)(s2_unreadable)  # fmt: skip
+    for server in ("patched", "original"):
+        case(f"patched to {server}: {what} that cannot be read, the next file is synced (S2)",
+             "patched", server, forced, True)(s2_unreadable)  # fmt: skip
+
+
 # C19, C20: a connection lost at various places; the next host must have its turn
 
 
