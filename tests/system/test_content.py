@@ -1,7 +1,8 @@
-"""Content that never gets to the peer, without a word, with the original (faults N1, N2, N13, N14)."""
+"""Content that never gets to the peer, without a word, with the original (faults N1, N2, N13 to N16)."""
 
 import os
 
+import trees
 from harness import case, check
 from lab import Lab, binary
 from peers import Proxy
@@ -163,3 +164,60 @@ def device(context, client, server, good):
 case("original: devices are sent without their number (fault N14)", "original", "original", False)(device)
 for client, server in LINKS:
     case(f"{client} to {server}: devices are sent with their number (N14)", client, server, True)(device)
+
+
+# N15, N16: a file that cannot be looked at (strace says so)
+
+
+def looking(path, error, call=""):
+    """A run that gets this error where it looks at the file; with call, for that call only."""
+    calls = "newfstatat,lstat"
+    return ("strace", "-f", "-o", "/dev/null", "-P", path, "-e", f"trace={calls}", "-e", f"inject={calls}:error={error}{call}")
+
+
+def vanished(context, client, error, good):
+    """The second of three new files has gone when the check comes to it, or cannot be looked at."""
+    with Lab(context.scratch, tls=False) as lab:
+        for name in ("a", "b", "c"):
+            trees.write(lab.tree(1) / name, b"content", trees.EPOCH)
+        run = lab.run(binary(client), 1, "-cr", lab.tree(1), prefix=looking(lab.tree(1) / "b", error))
+        dirty = lab.run(binary(client), 1, "-M").stdout
+        found = [name for name in ("a", "b", "c") if f"%tree%/{name}\n" in dirty]
+        if good:
+            check(found == ["a", "c"], f"found: {found}: {run.stderr}")
+            check(run.returncode == (0 if error == "ENOENT" else 1), f"{ended(run)}: {run.stderr}")
+            check(error == "ENOENT" or "%tree%/b" in run.stderr, f"the file is not named: {run.stderr}")
+        else:
+            check(run.returncode == 1 and found != ["a", "c"], f"the fault did not show: {ended(run)}, {found}")
+            context.remark(f"seen: {ended(run)}, {run.stderr.splitlines()[-1:]}; found: {', '.join(found) or 'nothing'}")
+
+
+for error, what in (("ENOENT", "vanishes during"), ("EIO", "cannot be looked at in")):
+    case(f"original: a file that {what} a check ends it (fault N15)", "original", error, False)(vanished)
+    case(f"patched: a file that {what} a check, the next file is checked (N15)", "patched", error, True)(vanished)
+
+
+def taken_for_deleted(context, client, server, good):
+    """A file that is in sync, and there, but cannot be looked at during the next run."""
+    with Lab(context.scratch, tls=False) as lab:
+        make_dirty(lab, binary(client), a=b"one", b=b"two")
+        lab.serve(binary(server), 2)
+        check(lab.run(binary(client), 1, "-u", seconds=20).returncode == 0, "the first run failed")
+        runs = [lab.run(binary(client), 1, *arguments, seconds=20, prefix=looking(lab.tree(1) / "b", "EIO"))
+                for arguments in (("-cr", "/"), ("-u",))]  # fmt: skip
+        there = (lab.tree(2) / "b").exists()
+        if good:
+            check(there, "the file was deleted on the peer")
+            check(runs[0].returncode == 1 and "%tree%/b" in runs[0].stderr, f"{ended(runs[0])}: {runs[0].stderr}")
+            dirty = lab.run(binary(client), 1, "-M").stdout
+            check(not dirty, f"dirty afterwards: {dirty}")
+        else:
+            check(not there, f"the fault did not show: {[r.stderr for r in runs]}")
+            context.remark(f"seen: {' and '.join(map(ended, runs))}, and the file was deleted on the peer")
+
+
+case("original: a file that cannot be looked at is deleted on the peers (fault N16)",
+     "original", "original", False)(taken_for_deleted)  # fmt: skip
+for client, server in LINKS:
+    case(f"{client} to {server}: a file that cannot be looked at stays on the peers (N16)",
+         client, server, True)(taken_for_deleted)  # fmt: skip
