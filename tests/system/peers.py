@@ -138,14 +138,15 @@ class RawClient:
         """A command on a file in the tree; returns the first line of the answer."""
         return self.ask(" ".join([command, self.KEY, f"%25tree%25/{name}", *arguments]))
 
-    def patch(self, name, delta):
-        """PATCH with a delta of one's own; returns the answer to it."""
+    def patch(self, name, delta, meanwhile=lambda: None):
+        """PATCH with a delta of one's own, and something done before it is sent; returns the answer to it."""
         answer = self.file("PATCH", name)
         if answer != "OK (send_data).":
             return answer
         length = int(self.line().split()[1])
         if length > 0:  # (the original sends -1 where it cannot make a signature)
             self.stream.read(length)
+        meanwhile()
         self.send(b"octet-stream %d\n%b" % (len(delta), delta))
         return self.line()
 

@@ -354,3 +354,36 @@ def address(context, variant, good):
 
 case("original: an address is read from a frame that is gone (fault N10)", "original", False)(address)
 case("patched: an address has a place of its own (N10)", "patched", True)(address)
+
+
+# W4: what is replaced is what was there before
+
+
+def replaced_meanwhile(context, server, good):
+    """While a file is on its way that replaces a link, somebody puts a file of their own in the link's place."""
+    with Lab(context.scratch, tls=False) as lab:
+        path = lab.tree(2) / "b"
+        path.symlink_to("somewhere")
+        make_known(lab, binary(server), 2)
+        lab.serve(binary(server), 2)
+
+        def meanwhile():
+            path.unlink(missing_ok=True)
+            path.write_text("something local")
+
+        with RawClient(lab, 2) as client:
+            answer = client.patch("b", WHOLE, meanwhile)
+            check(client.ask("BYE") == "OK (cu_later).", "out of step afterwards")
+        if good:
+            check(answer and not answer.startswith("OK"), f"answered by {answer!r}")
+            check(look(path).endswith(" something local"), f"it is now {look(path)}")
+            left = [entry.name for entry in lab.tree(2).iterdir()]
+            check(left == ["b"], f"left in the tree: {left}")
+        else:
+            check(not look(path).endswith(" something local"), "the fault did not show")
+            context.remark(f"seen: answered by {answer!r}, and it is now {look(path)}")
+
+
+case("original: a file that was put in the place of a link meanwhile is overwritten (fault W4)",
+     "original", False)(replaced_meanwhile)  # fmt: skip
+case("patched: a file that was put in the place of a link meanwhile stays (W4)", "patched", True)(replaced_meanwhile)
