@@ -97,8 +97,8 @@ case("patched: the nodes change to the second of two stored certificates (C12)",
 def fingerprints(context, variant, good):
     with Lab(context.scratch, tls=True) as lab:
         make_dirty(lab, binary(variant), a=b"first")
-        served = lab.serve(binary(variant), 2, "-iiiv")
-        run = lab.run(binary(variant), 1, "-uv", seconds=20)
+        served = lab.serve(binary(variant), 2, "-iiivvvv")
+        run = lab.run(binary(variant), 1, "-uvvvv", seconds=20)
         check(run.returncode == 0, f"{ended(run)}: {run.stderr}")
         served.wait(10)
         for n, text in ((2, run.stderr), (1, served.text())):

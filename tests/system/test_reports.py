@@ -320,6 +320,29 @@ case("original: of three generations of backups two are kept (fault N9)", "origi
 case("patched: three generations of backups are kept (N9)", "patched", True)(generations)
 
 
+def deleted_fifo(context, server, good):
+    """DEL of a fifo, whose other end nobody opens, where backups are made."""
+    with Lab(context.scratch, tls=False, config=backups(context)) as lab:
+        old_fifo(lab.tree(2) / "b")
+        make_known(lab, binary(server), 2)
+        lab.serve(binary(server), 2)
+        with RawClient(lab, 2) as client:
+            client.socket.settimeout(10 if good else 4)
+            try:
+                answer = client.file("DEL", "b")
+            except TimeoutError:
+                check(not good, "no answer to DEL within 10 s")
+                context.remark("seen: no answer to DEL within 4 s")
+                return
+        check(good, f"the fault did not show: answered by {answer!r}")
+        check(answer == "OK (cmd_finished)." and look(lab.tree(2) / "b") == "nothing", f"answered by {answer!r}")
+
+
+case("original: a fifo that is to be deleted is opened for a backup, which hangs (fault N8)",
+     "original", False)(deleted_fifo)  # fmt: skip
+case("patched: a fifo is deleted without a backup (N8)", "patched", True)(deleted_fifo)
+
+
 # N10: an address as text
 
 ADDRESS_TEST = """
