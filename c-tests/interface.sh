@@ -28,8 +28,8 @@ same header list "$header" "$list"
 same exported list "$shared" "$list"
 same called list "functions with a test" "$list"
 
-# Each function of the engine's interface has a program of its own name, and each program is about one.
-for f in $(grep -e '^csync_engine_' -e '^csync_host_' -e '^csync_status_' "$work/list"); do
+# Each function of the engine's interface and of TLS has a program of its own name, and each program is about one.
+for f in $(grep -e '^csync_engine_' -e '^csync_tls_' -e '^csync_host_' -e '^csync_status_' "$work/list"); do
 	program=test_${f#csync_}.c
 	case " $* " in *" $program "*) ;; *) status=1; echo "$f: no $program" ;; esac
 done

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 /// Where the exported functions and their types are, in the header's order.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "dropin.rs",
     "registered.rs",
     "status.rs",
@@ -12,6 +12,7 @@ const SOURCES: [&str; 7] = [
     "callbacks.rs",
     "engine.rs",
     "verbs.rs",
+    "tls.rs",
 ];
 
 #[test]

@@ -36,6 +36,8 @@ pub enum csync_status {
     CSYNC_E_STATE = 11,
     /// A fault of this library.
     CSYNC_E_INTERNAL = 12,
+    /// The peer of a TLS session has shown no certificate, or has not proved that the key of the one it shows is its own.
+    CSYNC_E_IDENTITY = 13,
 }
 
 impl csync_status {
@@ -68,7 +70,7 @@ impl csync_status {
 /// Returns: a constant string, never NULL. Errors: none. Safety: may be called from any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn csync_status_text(status: c_int) -> *const c_char {
-    const TEXTS: [&CStr; 13] = [
+    const TEXTS: [&CStr; 14] = [
         c"done",
         c"an argument is not allowed",
         c"a local file cannot be read, made or replaced",
@@ -82,6 +84,7 @@ pub extern "C" fn csync_status_text(status: c_int) -> *const c_char {
         c"the transport cannot carry a single byte",
         c"the engine cannot be used",
         c"a fault of the library",
+        c"the peer has not proved who it is",
     ];
     let text = usize::try_from(status)
         .ok()
