@@ -2,7 +2,7 @@
 
 use crate::rdiff::{DeltaError, FormatError, PatchError};
 use crate::text::reason;
-use crate::transport::{ConnectionError, Stopped};
+use crate::transport::{ConnectionError, Stopped, errno_of};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind};
 
@@ -80,7 +80,7 @@ impl Error {
             Self::Connection(ConnectionError::Failed(_, source))
             | Self::Unfinished(source)
             | Self::File { source, .. } => {
-                return source.raw_os_error().unwrap_or_else(|| by_kind(source));
+                return errno_of(source).unwrap_or_else(|| by_kind(source));
             }
             Self::Refused | Self::Unexpected(_) => Errno::IO,
             Self::Signature(FormatError::OutOfMemory(_)) => Errno::NOMEM,

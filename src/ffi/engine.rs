@@ -39,7 +39,7 @@ struct Inner {
 ///
 /// # Safety
 /// `out` is null or valid for a write.
-unsafe fn hand_out(
+pub(super) unsafe fn hand_out(
     transport: Option<Box<dyn Transport>>,
     options: Option<csync_options>,
     out: *mut *mut csync_engine,
@@ -67,7 +67,7 @@ unsafe fn hand_out(
 
 /// # Safety
 /// `out` is null or valid for a write.
-unsafe fn clear(out: *mut *mut csync_engine) {
+pub(super) unsafe fn clear(out: *mut *mut csync_engine) {
     if !out.is_null() {
         // SAFETY: not null, and the caller says it is valid for a write.
         unsafe { *out = std::ptr::null_mut() };

@@ -17,4 +17,6 @@ mod signals;
 mod sigpipe;
 mod status;
 mod stdio;
+#[cfg(feature = "tls")]
+mod tls;
 mod verbs;

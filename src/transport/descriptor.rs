@@ -81,6 +81,12 @@ impl<'fd> DescriptorPair<'fd> {
         }
         Ok(pair)
     }
+
+    /// Whether a write may raise SIGPIPE: on anything but a socket.
+    #[cfg(feature = "tls")]
+    pub fn may_raise_sigpipe(&self) -> bool {
+        self.output_kind != Kind::Socket
+    }
 }
 
 /// `EBADF` where the descriptor is open in the `wrong` way, which would look like a peer that is silent for ever.

@@ -6,6 +6,8 @@ mod descriptor;
 mod early;
 mod retry;
 mod supervised;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use descriptor::{DescriptorPair, Output};
 pub use early::EarlyInput;
@@ -34,6 +36,15 @@ pub enum Direction {
     Read,
     /// From us to the peer.
     Write,
+}
+
+/// The errno in an error of a transport's, where it has one.
+pub fn errno_of(error: &io::Error) -> Option<i32> {
+    #[cfg(feature = "tls")]
+    if let Some(errno) = tls::errno_of(error) {
+        return Some(errno);
+    }
+    error.raw_os_error()
 }
 
 /// A connection to a peer.
