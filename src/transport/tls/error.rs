@@ -2,7 +2,7 @@
 
 use crate::text::reason;
 use rustix::io::Errno;
-use rustls::{CertificateError, Error as Rustls};
+use rustls::{CertificateError, Error as Rustls, InvalidMessage};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -142,7 +142,8 @@ impl From<Rustls> for Failure {
                 Reason::Format,
                 format!("nothing that both sides can do: {why:?}"),
             ),
-            Rustls::PeerSentOversizedRecord => {
+            Rustls::PeerSentOversizedRecord
+            | Rustls::InvalidMessage(InvalidMessage::MessageTooLarge) => {
                 Self::new(Reason::Format, "the peer sends a record that is too large")
             }
             Rustls::InvalidMessage(what) => Self::new(

@@ -426,10 +426,15 @@ impl<T: Transport> Session<T> {
     fn shake_hands_now(&mut self) -> io::Result<()> {
         loop {
             self.step(&mut [], Sealed::Nothing)?;
-            self.push()?;
-            if !self.connection.common().is_handshaking() {
-                self.peer = Some(peer_of(self.connection.common())?);
-                return Ok(());
+            let sent = self.push();
+            match &sent {
+                Ok(()) if !self.connection.common().is_handshaking() => {
+                    self.peer = Some(peer_of(self.connection.common())?);
+                    return Ok(());
+                }
+                // The peer may have to be read before it reads.
+                Err(error) if !is_repeated(error) => return sent,
+                _ => {}
             }
             if !self.fill()? {
                 let text = "the peer has closed the connection during the handshake";
