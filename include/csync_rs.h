@@ -1016,7 +1016,7 @@ ssize_t csync_tls_read(struct csync_tls *tls,
 
  Returns: `count`, or -1 with errno and csync_tls_error(); how much has arrived is not known then.
 
- Errors: as csync_tls_read(), without ECONNABORTED; EPIPE where the peer has closed the connection; EOVERFLOW where
+ Errors: as csync_tls_read(); EPIPE where the peer has closed the connection; EOVERFLOW where
  the keys of TLS 1.2 have served for 2^24 records (256 GiB in full ones), of which nothing is lost but what this
  call was to send.
 
@@ -1083,7 +1083,7 @@ int csync_tls_close(struct csync_tls *tls);
 const char *csync_tls_error(const struct csync_tls *tls);
 
 /*
- Frees a session, and wipes its keys. Nothing is sent, and nothing is closed.
+ Frees a session. Nothing is sent, and nothing is closed.
 
  @param tls NULL is allowed.
 

@@ -14,3 +14,19 @@ tls-interop:
 
 tls-bench:
 	scripts/tls-bench
+
+# The library with rustls-ffi's functions in it, in a directory of its own: libcsync_rs.a, rustls.h, csync_rs_rustls.h.
+RUSTLS_DIR ?= build/rustls-ffi
+
+.PHONY: rustls-ffi rustls-ffi-test
+rustls-ffi: ## the library with the feature rustls-ffi, and its headers, in build/rustls-ffi
+	$(CARGO) build --locked --release --lib --features rustls-ffi --target-dir $(RUSTLS_DIR)/target
+	mkdir -p $(RUSTLS_DIR)/include
+	cp include/csync_rs.h include/csync_rs_rustls.h $(RUSTLS_DIR)/include
+	cp $$(ls -t $(RUSTLS_DIR)/target/release/build/rustls-ffi-*/out/include/rustls.h | head -n 1) $(RUSTLS_DIR)/include
+	cp $(RUSTLS_DIR)/target/release/libcsync_rs.a $(RUSTLS_DIR)
+
+rustls-ffi-test: rustls-ffi
+	$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -g -I$(RUSTLS_DIR)/include tests/tls/over_rustls.c \
+		$(RUSTLS_DIR)/libcsync_rs.a -lpthread -ldl -lm -lgcc_s -lutil -lrt -o $(RUSTLS_DIR)/over-rustls
+	$(RUSTLS_DIR)/over-rustls tests/tls

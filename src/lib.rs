@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!        csync2's C objects                any other C program
-//!              |  csync_rs_check, ...            |  csync_engine_*
+//!              |  csync_rs_check, ...            |  csync_engine_*, csync_tls_*
 //!     +--------v---------------------------------v--------+
 //!     | ffi        the C boundary: pointers, FILE*, errno, |
 //!     |            panics, the host's symbols              |
@@ -16,8 +16,8 @@
 //!        |      |     |
 //!      wire   rdiff  files      framing | librsync's formats | replacing files, paths
 //!        |
-//!    transport                  descriptors, supervision, and the retry rules (csync2's conn_* and functions of
-//!                               the program's own come in from ffi)
+//!    transport                  descriptors, TLS, supervision, and the retry rules (csync2's conn_* and functions
+//!                               of the program's own come in from ffi)
 //! ```
 //!
 //! Reading order: `wire` (what stands on the wire), [`rdiff`] (what the bytes mean), `files` (how a
@@ -31,3 +31,7 @@ pub mod rdiff;
 mod text;
 mod transport;
 mod wire;
+
+// Its C functions come out of this library.
+#[cfg(feature = "rustls-ffi")]
+extern crate rustls_ffi as _;

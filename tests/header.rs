@@ -15,13 +15,15 @@ const SOURCES: [&str; 8] = [
     "tls.rs",
 ];
 
-#[test]
-fn the_committed_header_is_not_stale() -> Result<(), Box<dyn Error>> {
+/// Where those of the feature `rustls-ffi` are, which have a header of their own.
+const RUSTLS_SOURCES: [&str; 1] = ["over_rustls.rs"];
+
+fn check(header: &str, config: &str, sources: &[&str]) -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let committed = root.join("include/csync_rs.h");
+    let committed = root.join("include").join(header);
     let mut made = Vec::new();
-    let config = cbindgen::Config::from_file(root.join("cbindgen.toml"))?;
-    SOURCES
+    let config = cbindgen::Config::from_file(root.join(config))?;
+    sources
         .iter()
         .fold(
             cbindgen::Builder::new().with_config(config),
@@ -34,7 +36,17 @@ fn the_committed_header_is_not_stale() -> Result<(), Box<dyn Error>> {
     }
     assert!(
         std::fs::read(&committed)? == made,
-        "include/csync_rs.h is stale: make header"
+        "include/{header} is stale: make header"
     );
     Ok(())
+}
+
+#[test]
+fn the_committed_header_is_not_stale() -> Result<(), Box<dyn Error>> {
+    check("csync_rs.h", "cbindgen.toml", &SOURCES)
+}
+
+#[test]
+fn the_header_for_rustls_is_not_stale() -> Result<(), Box<dyn Error>> {
+    check("csync_rs_rustls.h", "cbindgen-rustls.toml", &RUSTLS_SOURCES)
 }

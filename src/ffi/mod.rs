@@ -11,6 +11,8 @@ mod guard;
 mod host;
 mod linked;
 mod options;
+#[cfg(feature = "rustls-ffi")]
+mod over_rustls;
 mod pointer;
 mod registered;
 mod signals;
