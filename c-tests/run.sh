@@ -18,7 +18,7 @@ asan)
 valgrind)
 	export CT_VALGRIND=1
 	jobs=${CT_JOBS:-2}
-	check="valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite"
+	check="valgrind -q --suppressions=valgrind.supp --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite"
 	;;
 esac
 

@@ -6,12 +6,8 @@ use super::guard::set_errno;
 use super::status::csync_status::{self, *};
 use crate::transport::{DescriptorPair, Direction, Transport};
 use rustix::io::Errno;
-use rustls_ffi::connection::{
-    rustls_connection, rustls_connection_get_protocol_version,
-    rustls_connection_process_new_packets, rustls_connection_read, rustls_connection_read_tls,
-    rustls_connection_wants_write, rustls_connection_write, rustls_connection_write_tls,
-};
-use rustls_ffi::io::rustls_io_result;
+use rustls_ffi::connection::rustls_connection;
+use rustls_ffi::rustls_io_result;
 use std::ffi::{c_int, c_uint, c_void};
 use std::io::{self, ErrorKind};
 use std::os::fd::BorrowedFd;
@@ -223,7 +219,7 @@ impl OverRustls {
     }
 
     fn wants_write(&self) -> bool {
-        rustls_connection_wants_write(self.connection)
+        rustls_connection::rustls_connection_wants_write(self.connection)
     }
 
     /// Sends what rustls has encrypted.
@@ -231,7 +227,7 @@ impl OverRustls {
         while self.wants_write() {
             let mut count = 0;
             let pair = self.pair();
-            of_system(rustls_connection_write_tls(
+            of_system(rustls_connection::rustls_connection_write_tls(
                 self.connection,
                 Some(give_out),
                 pair,
@@ -245,13 +241,14 @@ impl OverRustls {
     fn fill(&mut self) -> io::Result<()> {
         let mut count = 0;
         let pair = self.pair();
-        of_system(rustls_connection_read_tls(
+        of_system(rustls_connection::rustls_connection_read_tls(
             self.connection,
             Some(take_in),
             pair,
             &mut count,
         ))?;
-        if rustls_connection_process_new_packets(self.connection) as u32 != DONE {
+        if rustls_connection::rustls_connection_process_new_packets(self.connection) as u32 != DONE
+        {
             self.failed = true;
             // The alert that says why.
             let _ = self.push();
@@ -275,7 +272,9 @@ impl OverRustls {
         }
         loop {
             let mut got = 0;
-            match rustls_connection_read(self.connection, buf, count, &mut got) as u32 {
+            match rustls_connection::rustls_connection_read(self.connection, buf, count, &mut got)
+                as u32
+            {
                 DONE => return Ok(got),
                 PLAINTEXT_EMPTY => self.fill()?,
                 UNEXPECTED_EOF => return Err(Errno::CONNABORTED.into()),
@@ -286,13 +285,20 @@ impl OverRustls {
 
     fn write(&mut self, buf: *const u8, count: usize) -> io::Result<usize> {
         self.usable()?;
-        let is_old = rustls_connection_get_protocol_version(self.connection) == TLS12;
+        let is_old =
+            rustls_connection::rustls_connection_get_protocol_version(self.connection) == TLS12;
         if is_old && self.records + count.div_ceil(RECORD) as u64 > LAST_RECORD {
             return Err(Errno::OVERFLOW.into());
         }
         loop {
-            let mut taken = 0;
-            match rustls_connection_write(self.connection, buf, count, &mut taken) as u32 {
+            let mut taken: usize = 0;
+            match rustls_connection::rustls_connection_write(
+                self.connection,
+                buf,
+                count,
+                &mut taken,
+            ) as u32
+            {
                 // rustls holds as much as it may.
                 DONE if taken == 0 && count > 0 => self.push()?,
                 DONE => {
