@@ -134,6 +134,22 @@ static void what_was_written_goes_first(void)
 	talk_free(&t);
 }
 
+/* Its last words are there, although ours cannot reach it any more. */
+static void a_peer_that_answers_and_goes(void)
+{
+	for (enum ends_kind kind = UNIX_SOCKETS; kind <= PIPES; kind++) {
+		struct talk t = talk_of(kind, "p256", NULL);
+		char b[100];
+
+		say(t.tls[SERVER], "answer");
+		ends_close(&t.e, SERVER);
+		assert_int_equal(csync_tls_write(t.tls[CLIENT], "BYE\n", 4), 4);
+		assert_int_equal(csync_tls_read(t.tls[CLIENT], b, sizeof(b)), 6);
+		assert_tls_failed(t.tls[CLIENT], csync_tls_read(t.tls[CLIENT], b, sizeof(b)), ECONNABORTED, "has ended");
+		talk_free(&t);
+	}
+}
+
 static void silence(void)
 {
 	csync_tls_options o = tls_options_none();
@@ -205,6 +221,7 @@ static const struct ct_case cases[] = {
 	OURS(records_that_are_wrong),
 	OURS(a_damaged_record),
 	OURS(what_was_written_goes_first),
+	OURS(a_peer_that_answers_and_goes),
 	OURS(silence),
 	OURS(interruptions),
 	OURS(null_and_states),

@@ -81,6 +81,8 @@ pub struct Session<T> {
     peer_closed: bool,
     /// Seen when nobody could be told.
     doomed: Option<Failure>,
+    /// The connection takes nothing any more; what the peer has sent before can still be read.
+    unsendable: Option<Failure>,
     moved: u64,
     peer: Option<Peer>,
 }
@@ -262,6 +264,7 @@ impl<T: Transport> Session<T> {
             gathered: Vec::new(),
             peer_closed: false,
             doomed: None,
+            unsendable: None,
             moved: 0,
             peer: None,
         })
@@ -343,15 +346,24 @@ impl<T: Transport> Session<T> {
 
     /// Sends what is encrypted.
     fn push(&mut self) -> io::Result<()> {
+        if let Some(failure) = &self.unsendable {
+            return Err(failure.clone().into());
+        }
         while !self.outgoing.is_empty() {
             match self.inner.write(self.outgoing.front()) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => {
+                Ok(count) if count > 0 => {
                     self.outgoing.discard(count);
                     self.moved += count as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) if is_repeated(&error) => return Err(error),
+                attempt => {
+                    let error = attempt.err().unwrap_or(ErrorKind::WriteZero.into());
+                    let failure = Failure::of_system(&error);
+                    self.unsendable = Some(failure.clone());
+                    self.outgoing = Queue::default();
+                    return Err(failure.into());
+                }
             }
         }
         Ok(())
@@ -392,8 +404,7 @@ impl<T: Transport> Session<T> {
 
     /// The connection takes nothing any more. Where the peer has said why, that is the better reason.
     fn settle_write<R>(&mut self, attempt: io::Result<R>) -> io::Result<R> {
-        let is_system = |error: &io::Error| error.raw_os_error().is_some() && !is_repeated(error);
-        if attempt.as_ref().err().is_some_and(is_system) {
+        if attempt.is_err() && self.unsendable.is_some() {
             while matches!(self.fill(), Ok(true)) {
                 match self.step(&mut [], Sealed::Nothing) {
                     Ok(Event::PeerClosed) => break,
@@ -444,12 +455,11 @@ impl<T: Transport> Session<T> {
     }
 
     fn read_now(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        // Ahead of everything: the peer may be waiting for it, and the caller may wait for something else next.
-        let sent = self.flush_now();
-        if let Err(error) = sent {
-            if !is_repeated(&error) {
-                return self.settle_write(Err(error));
-            }
+        // Ahead of everything: the peer may be waiting for it, and the caller may wait for something else next. Where it
+        // cannot be sent, the peer may be gone, and its last words are there all the same.
+        match self.flush_now() {
+            Err(error) if !is_repeated(&error) && self.unsendable.is_none() => return Err(error),
+            _ => {}
         }
         loop {
             let count = self.plain.take(buf);
@@ -463,11 +473,8 @@ impl<T: Transport> Session<T> {
                 Event::Idle if self.peer_closed => return Ok(0),
                 Event::Idle => {}
             }
-            // A word that rustls owes the peer.
-            match self.push() {
-                Err(error) if !is_repeated(&error) => return self.settle_write(Err(error)),
-                _ => {}
-            }
+            // A word that rustls owes the peer; sent again, or failing again, with the next one.
+            let _ = self.push();
             if !self.fill()? {
                 let text = "the peer's stream has ended, and the peer has not said that it would";
                 return Err(Failure::new(Reason::Truncated, text).into());
