@@ -37,6 +37,7 @@ pub enum csync_status {
     /// A fault of this library.
     CSYNC_E_INTERNAL = 12,
     /// The peer of a TLS session has shown no certificate, or has not proved that the key of the one it shows is its own.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     CSYNC_E_IDENTITY = 13,
 }
 
