@@ -154,7 +154,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--variant", action="append", metavar="NAME=CLIENT[,SERVER]",
                         help="a name and one or two builds below build/csync2, or paths of programs "
-                             "(default: original, chunk, ours=patched)")  # fmt: skip
+                             "(default: original, chunk, ours=patched, rustls)")  # fmt: skip
     parser.add_argument("--shape", nargs="+", choices=SHAPES, default=SHAPES)
     parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("-n", type=int, default=3, help="runs of each")
@@ -164,7 +164,7 @@ def main():
     options = parser.parse_args()
 
     variants = {}
-    for text in options.variant or ("original=original", "chunk=chunk", "ours=patched"):
+    for text in options.variant or ("original=original", "chunk=chunk", "ours=patched", "rustls=rustls"):
         name, _, builds = text.partition("=")
         builds = [build if "/" in build else binary(build) for build in (builds or name).split(",")]
         variants[name] = (builds[0], builds[-1])

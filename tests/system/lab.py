@@ -64,15 +64,35 @@ def free_port(hosts):
     raise LabError("no free port")
 
 
+# How openssl makes each kind of key. csync2's own recipe makes RSA of 1024 bits and certificates of version 1.
+KEYS = {
+    "RSA-1024": ["genrsa", "1024"],
+    "RSA-2048": ["genrsa", "2048"],
+    "RSA-3072": ["genrsa", "3072"],
+    "RSA-4096": ["genrsa", "4096"],
+    "P-256": ["ecparam", "-name", "prime256v1", "-genkey", "-noout"],
+    "P-384": ["ecparam", "-name", "secp384r1", "-genkey", "-noout"],
+    "Ed25519": ["genpkey", "-algorithm", "ed25519"],
+}
+
+
 @functools.cache
-def credentials(n, subject="/O=csync2 laboratory"):
+def credentials(n, subject="/O=csync2 laboratory", kind="RSA-2048", version=3):
     """A TLS key and a certificate for node n: one subject for all nodes, as csync2's manual makes them, or another."""
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *map(str, arguments)], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=60)  # fmt: skip
+
     with tempfile.TemporaryDirectory() as directory:
-        key, certificate = Path(directory, "key"), Path(directory, "certificate")
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", subject,
-             "-set_serial", str(n), "-keyout", key, "-out", certificate],
-            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)  # fmt: skip
+        key, request, certificate = (Path(directory, name) for name in ("key", "request", "certificate"))
+        command, *options = KEYS[kind]
+        openssl(command, *(["-out", key] + options if command == "genrsa" else options + ["-out", key]))
+        if version == 1:
+            openssl("req", "-new", "-key", key, "-subj", subject, "-out", request)
+            openssl("x509", "-req", "-days", 30, "-in", request, "-signkey", key, "-set_serial", n, "-out", certificate)
+        else:
+            openssl("req", "-x509", "-key", key, "-days", 30, "-subj", subject, "-set_serial", n, "-out", certificate)
         return key.read_bytes(), certificate.read_bytes()
 
 
@@ -129,7 +149,10 @@ class Lab:
             + f"prefix tree {{\n{places}\n}}\n"
         )
         (self.etc(n) / "key").write_text("lab" * 20 + "\n")
-        key, certificate = credentials(n)
+        self.identify(n, *credentials(n))
+
+    def identify(self, n, key, certificate):
+        """Give node n this key and certificate."""
         (self.etc(n) / "csync2_ssl_key.pem").write_bytes(key)
         (self.etc(n) / "csync2_ssl_cert.pem").write_bytes(certificate)
 

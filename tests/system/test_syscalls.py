@@ -92,3 +92,4 @@ for variant, good in (("original", False), ("patched", True)):
     for tls in (False, True):
         layer = "TLS" if tls else "plain"
         case(f"{variant}, {layer}: a write for 16 KiB, one for each message ({mark}S15){fault}", variant, tls, good)(pieces_sent)
+case("rustls, TLS: a write for 16 KiB, one for each message (S15)", "rustls", True, True)(pieces_sent)

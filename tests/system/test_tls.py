@@ -44,6 +44,9 @@ for start, word in ((EARLY, "5000"), (LATE, "150")):
          "patched", "patched", start, True)(key_update)  # fmt: skip
     case(f"original to patched: a key update after {word} records, the run completes (C1)",
          "original", "patched", start, True)(key_update)  # fmt: skip
+for client in ("original", "patched"):
+    case(f"{client} to rustls: a key update after 5000 records, the run completes (C1)",
+         client, "rustls", EARLY, True)(key_update)  # fmt: skip
 case("patched to original: a key update that the peer cannot take, a clean end (C1)",
      "patched", "original", LATE, None)(key_update)  # fmt: skip
 for client, server in (("lib-only", "lib-only"), ("lib-only", "original"), ("lib-only", "patched"), ("original", "lib-only")):
