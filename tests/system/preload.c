@@ -3,6 +3,8 @@
  *
  *   LAB_SEQUENCE=N   after the TLS handshake both record counters stand at N. Near 2^24 GnuTLS
  *                    changes its keys; both ends have to count alike, so both preload this.
+ *   LAB_KEY_UPDATE=N after every N records that it sends, GnuTLS changes its keys; with LAB_KEY_UPDATE_PEER it
+ *                    asks the peer to do the same (eight times a second at most: GnuTLS takes no more).
  *   LAB_TICK=USEC    a signal every USEC microseconds whose handler does not restart system
  *                    calls, as a library in the same process might have installed one. From
  *                    the start, or with LAB_TICK_FROM=accept from the first connection on.
@@ -15,9 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <time.h>
 
 typedef int handshake_function(gnutls_session_t);
+typedef ssize_t send_function(gnutls_session_t, const void *, size_t);
 typedef int accept_function(int, __SOCKADDR_ARG, socklen_t *restrict);
 
 /* The function of this name that the program would have called without us. */
@@ -52,6 +56,19 @@ int gnutls_handshake(gnutls_session_t session)
 	if (result == GNUTLS_E_SUCCESS && start)
 		set_counters(session, strtoull(start, NULL, 10));
 	return result;
+}
+
+ssize_t gnutls_record_send(gnutls_session_t session, const void *data, size_t size)
+{
+	static send_function *real;
+	static unsigned long sent;
+	const char *every = getenv("LAB_KEY_UPDATE");
+
+	if (!real)
+		find_real("gnutls_record_send", &real, sizeof(real));
+	if (every && ++sent % strtoul(every, NULL, 10) == 0)
+		gnutls_session_key_update(session, getenv("LAB_KEY_UPDATE_PEER") ? GNUTLS_KU_PEER : 0);
+	return real(session, data, size);
 }
 
 static void on_tick(int number)
