@@ -85,7 +85,7 @@ impl<'fd> DescriptorPair<'fd> {
     /// Whether a write may raise SIGPIPE: on anything but a socket.
     #[cfg(feature = "tls")]
     pub fn may_raise_sigpipe(&self) -> bool {
-        self.output_kind != Kind::Socket
+        self.output.kind != Kind::Socket
     }
 }
 
