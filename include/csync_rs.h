@@ -879,10 +879,11 @@ void csync_tls_config_free(struct csync_tls_config *config);
  @param output written to; may be the same, likewise the caller's.
  @param out set to the session, or to NULL on errors.
 
- Returns: CSYNC_OK, or CSYNC_E_ARGUMENT.
+ Returns: CSYNC_OK, CSYNC_E_ARGUMENT, or CSYNC_E_INTERNAL.
 
  Errors: CSYNC_E_ARGUMENT for a configuration that is NULL or not loaded, a descriptor that is not open, or not for
- reading or writing, a socket or a pipe that is not a stream, a NULL `out`.
+ reading or writing, a socket or a pipe that is not a stream, a NULL `out`; CSYNC_E_INTERNAL where the system gives no
+ random numbers.
 
  # Safety
  `config` is NULL or a configuration that csync_tls_config_load() is not under way on; `out` is NULL or valid for a
@@ -901,7 +902,7 @@ enum csync_status csync_tls_client(const struct csync_tls_config *config,
  @param output written to; may be the same, likewise the caller's.
  @param out set to the session, or to NULL on errors.
 
- Returns: CSYNC_OK, or CSYNC_E_ARGUMENT. Errors: as csync_tls_client().
+ Returns: CSYNC_OK, CSYNC_E_ARGUMENT, or CSYNC_E_INTERNAL. Errors: as csync_tls_client().
 
  # Safety
  As csync_tls_client().

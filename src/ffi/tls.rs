@@ -147,7 +147,8 @@ unsafe fn make(
     let Ok(pair) = DescriptorPair::new(input, output, false) else {
         return CSYNC_E_ARGUMENT;
     };
-    let Ok(session) = Session::new(configuration, role, pair) else {
+    let begin = AssertUnwindSafe(|| Session::new(configuration, role, pair));
+    let Ok(Ok(session)) = quietly(|| catch_unwind(begin)) else {
         return CSYNC_E_INTERNAL;
     };
     let tls = Box::new(csync_tls {
@@ -437,10 +438,11 @@ pub unsafe extern "C" fn csync_tls_config_free(config: *mut csync_tls_config) {
 /// @param output written to; may be the same, likewise the caller's.
 /// @param out set to the session, or to NULL on errors.
 ///
-/// Returns: CSYNC_OK, or CSYNC_E_ARGUMENT.
+/// Returns: CSYNC_OK, CSYNC_E_ARGUMENT, or CSYNC_E_INTERNAL.
 ///
 /// Errors: CSYNC_E_ARGUMENT for a configuration that is NULL or not loaded, a descriptor that is not open, or not for
-/// reading or writing, a socket or a pipe that is not a stream, a NULL `out`.
+/// reading or writing, a socket or a pipe that is not a stream, a NULL `out`; CSYNC_E_INTERNAL where the system gives no
+/// random numbers.
 ///
 /// # Safety
 /// `config` is NULL or a configuration that csync_tls_config_load() is not under way on; `out` is NULL or valid for a
@@ -463,7 +465,7 @@ pub unsafe extern "C" fn csync_tls_client(
 /// @param output written to; may be the same, likewise the caller's.
 /// @param out set to the session, or to NULL on errors.
 ///
-/// Returns: CSYNC_OK, or CSYNC_E_ARGUMENT. Errors: as csync_tls_client().
+/// Returns: CSYNC_OK, CSYNC_E_ARGUMENT, or CSYNC_E_INTERNAL. Errors: as csync_tls_client().
 ///
 /// # Safety
 /// As csync_tls_client().
