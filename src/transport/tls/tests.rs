@@ -483,3 +483,12 @@ fn lengths_have_their_shortest_form() {
         );
     }
 }
+
+#[cfg(not(feature = "tls-rsa-1024"))]
+#[test]
+fn small_rsa_is_refused_with_advice() {
+    let refusal = identity("rsa1024").err().map(|error| error.to_string());
+    let refusal = refusal.unwrap_or_default();
+    assert!(refusal.contains("rsa1024-key.pem: RSA of 1024 bits is too small: make a new key"));
+    assert!(refusal.contains("feature tls-rsa-1024"));
+}
