@@ -9,7 +9,7 @@ use crate::transport::{CSYNC_CHUNK, ConnectionError, Transport};
 use crate::wire::{FrameReader, FrameWriter, send_error};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
@@ -78,12 +78,11 @@ fn plan(
     if index.is_empty() && size > READ_AHEAD {
         return Ok(DeltaPlan::whole_file(size));
     }
-    let watched = Watched {
+    let mut watched = Watched {
         file: &source.file,
         transport: session.transport,
     };
-    let mut reader = BufReader::with_capacity(256 * 1024, watched);
-    DeltaPlan::scan(index, &mut reader, size, session.settings.literal_budget)
+    DeltaPlan::scan(index, &mut watched, size, session.settings.literal_budget)
 }
 
 /// A file whose reading can be cancelled: a search may take long, and the connection has no part in it.

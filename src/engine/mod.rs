@@ -81,3 +81,8 @@ impl Session<'_> {
         }
     }
 }
+
+/// The length of a buffer for `total` bytes: no longer than these, since most files of a tree are small.
+fn at_most(length: usize, total: u64) -> usize {
+    usize::try_from(total).map_or(length, |total| length.min(total))
+}

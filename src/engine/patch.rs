@@ -1,7 +1,7 @@
 //! Receiving a delta and making the new file of it.
 
 use super::signature::Basis;
-use super::{Error, Session, Settings, Signed};
+use super::{Error, Session, Settings, Signed, at_most};
 use crate::files::{Expected, NewFile, Regular, Stamp, carry_over, copy_range, open_regular};
 use crate::rdiff::{PatchOutput, Patcher};
 use crate::wire::FrameReader;
@@ -80,7 +80,7 @@ fn make(
         .map_err(|error| Error::file("creating the new file", error))?;
     let mut patcher = Patcher::new(basis.map_or(0, |basis| basis.stamp.size()));
     let mut output = Output::new(basis.map(|basis| &basis.file), new.file());
-    let mut buffer = vec![0; BUFFER];
+    let mut buffer = vec![0; at_most(BUFFER, frame.owed())];
     while frame.owed() > 0 {
         patcher.feed(frame.read(&mut buffer)?, &mut output)?;
     }
@@ -123,7 +123,7 @@ impl<'f> Output<'f> {
         Self {
             basis,
             new,
-            pending: Vec::with_capacity(BUFFER),
+            pending: Vec::new(),
         }
     }
 

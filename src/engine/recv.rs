@@ -1,6 +1,6 @@
 //! Receiving content as it is.
 
-use super::{Error, Session};
+use super::{Error, Session, at_most};
 use crate::transport::{LONGEST_WAIT, Stopped};
 use crate::wire::FrameReader;
 use std::io::{self, ErrorKind, Write};
@@ -46,7 +46,7 @@ impl<W: Write> Sink for W {
 pub fn recv(session: &mut Session<'_>, sink: &mut dyn Sink) -> Result<u64, Error> {
     let mut frame = session.receive()?;
     let length = frame.owed();
-    let mut buffer = vec![0; BUFFER];
+    let mut buffer = vec![0; at_most(BUFFER, length)];
     let mut outcome = Ok(());
     while frame.owed() > 0 {
         let bytes = frame.read(&mut buffer)?;

@@ -59,7 +59,8 @@ impl<'t> FrameReader<'t> {
     /// # Errors
     /// The connection was lost.
     pub fn drain(&mut self) -> Result<(), ConnectionError> {
-        let mut sink = vec![0; CSYNC_CHUNK];
+        let mut sink =
+            vec![0; usize::try_from(self.owed).map_or(CSYNC_CHUNK, |owed| owed.min(CSYNC_CHUNK))];
         while self.owed > 0 {
             self.read(&mut sink)?;
         }
@@ -85,7 +86,12 @@ impl<'t> FrameWriter<'t> {
         let sends_files = transport.sends_files();
         let header = announcement(length);
         // The buffer holds the header whatever the chunk: write_all cuts it to what the transport takes.
-        let size = chunk(transport).clamp(header.len() + 1, STREAM_CHUNK);
+        // For a short payload it is short, too: most files of a tree are small.
+        let whole = usize::try_from(length)
+            .map_or(usize::MAX, |length| length.saturating_add(header.len()));
+        let size = chunk(transport)
+            .clamp(header.len() + 1, STREAM_CHUNK)
+            .min(whole.max(header.len() + 1));
         let mut buffer = vec![0; size].into_boxed_slice();
         buffer[..header.len()].copy_from_slice(header.as_bytes());
         Self {
