@@ -5,7 +5,7 @@ import re
 
 TRACE = (
     "open,openat,openat2,creat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,mkdir,mkdirat,mknod,mknodat,"
-    "unlink,unlinkat,write,writev,pwrite64,pwritev,copy_file_range,sendfile,ftruncate,fallocate,send,sendto,sendmsg,fsync,fdatasync"
+    "unlink,unlinkat,write,writev,pwrite64,pwritev,copy_file_range,sendfile,ftruncate,fallocate,send,sendto,sendmsg,fsync,fdatasync,alarm"
 )
 CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\) += (-?\d+)(?:<(.*)>(?:\(deleted\))?)?(?: .*)?$")
 UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
@@ -41,14 +41,16 @@ class Trace:
     node itself (`own`: its database, its log)."""
 
     def __init__(self, output, top, own):
-        self.created, self.renamed, self.sent, self.written, self.synced = [], [], [], 0, 0
+        self.created, self.renamed, self.sent, self.written, self.synced, self.alarms = [], [], [], 0, 0, 0
         self.top, self.own = os.fspath(top), tuple(map(os.fspath, own))
         for name, arguments, result, annotation in calls(output):
             if result >= 0:
                 self._account(name, arguments, result, annotation)
 
     def _account(self, name, arguments, result, annotation):
-        if name in ("open", "openat", "openat2", "creat"):
+        if name == "alarm":
+            self.alarms += 1
+        elif name in ("open", "openat", "openat2", "creat"):
             if "O_CREAT" in arguments or "O_TMPFILE" in arguments or name == "creat":
                 self._made(self._paths(arguments)[0], unnamed="O_TMPFILE" in arguments)
         elif name.startswith(("rename", "link")):

@@ -1,14 +1,18 @@
 """What a synchronisation costs in system calls, and where it leaves traces (faults S15, T3, T6)."""
 
+import contextlib
 import functools
 import os
 import random
+import sqlite3
 import tempfile
 
 import trees
 from harness import FULL, case, check
-from lab import Lab, binary
+from lab import Lab, binary, wait_for
+from peers import RawClient
 from syscalls import Trace, strace
+from test_reports import WHOLE
 
 FILES, LARGE = (2000, 256 << 20) if FULL else (200, 32 << 20)
 PIECE = 16384
@@ -84,11 +88,40 @@ def pieces_sent(context, variant, tls, good):
     check(bounded == good, "more than a write for 16 KiB and one for each message" if good else "the fault did not show")
 
 
+def alarms_set(context, variant, good):
+    trace, (files, _) = traced(variant, False)
+    context.remark(f"{files} files: the client set {trace[1].alarms} alarms, the server {trace[2].alarms}")
+    check((trace[1].alarms + trace[2].alarms < files) == good, "an alarm a query" if good else "the fault did not show")
+
+
+@case("patched: a database that is idle is let go after ten seconds, the connection is kept")
+def idle_database(context):
+    with Lab(context.scratch, tls=False) as lab:
+        lab.serve(binary("patched"), 2, "-iii")
+        with RawClient(lab, 2) as client:
+            for i in range(60):  # (csync2 begins a transaction with the fiftieth query)
+                check(client.patch(f"f{i}", WHOLE) == "OK (cmd_finished).", f"the file {i} was refused")
+            (path,) = lab.database(2).glob("*.db3")
+
+            def locked():
+                with contextlib.closing(sqlite3.connect(path, timeout=0)) as database:
+                    try:
+                        database.execute("BEGIN IMMEDIATE")
+                    except sqlite3.OperationalError:
+                        return True
+                return False
+
+            check(locked(), "there is no transaction to end")
+            wait_for(lambda: not locked(), 20, "the end of the transaction")
+            check(client.patch("last", WHOLE) == "OK (cmd_finished).", "the session has ended")
+
+
 for variant, good in (("original", False), ("patched", True)):
     mark, fault = ("", "") if good else ("fault ", ", shown on the original")
     case(f"{variant}: nothing is ever made in the source tree ({mark}T6){fault}", variant, good)(source_untouched)
     case(f"{variant}: the receiver makes only the final temporary names ({mark}T6){fault}", variant, good)(receiver_names)
     case(f"{variant}: the receiver writes a new file once, the sender nothing ({mark}S15){fault}", variant, good)(bytes_written)
+    case(f"{variant}: alarms are set once a second, not with each query{fault}", variant, good)(alarms_set)
     for tls in (False, True):
         layer = "TLS" if tls else "plain"
         case(f"{variant}, {layer}: a write for 16 KiB, one for each message ({mark}S15){fault}", variant, tls, good)(pieces_sent)
