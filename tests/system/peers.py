@@ -153,18 +153,18 @@ class RawClient:
 
 class TlsPeer(Listener):
     """Takes node n's place, in TLS. answers(line) is its answer to a line of the client's. When it has said
-    good-bye it neither reads nor closes, until the test is over."""
+    good-bye it neither reads nor closes, until the test is over. `ahead` is sent in plain text, ahead of TLS."""
 
-    def __init__(self, lab, n, answers):
+    def __init__(self, lab, n, answers, ahead=b""):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.num_tickets = 0  # (the original takes a session ticket for a failure: C1)
         self.context.load_cert_chain(lab.etc(n) / "csync2_ssl_cert.pem", lab.etc(n) / "csync2_ssl_key.pem")
-        self.answers, self.over = answers, threading.Event()
+        self.answers, self.ahead, self.over = answers, ahead, threading.Event()
         super().__init__(lab.hosts[n], lab.port)
 
     def serve(self, connection):
         connection.recv(len(b"SSL\n"))
-        connection.sendall(b"OK (activating_ssl).\n")
+        connection.sendall(b"OK (activating_ssl).\n" + self.ahead)
         with self.context.wrap_socket(connection, server_side=True) as tls, tls.makefile("rb") as lines:
             for line in lines:
                 tls.sendall(self.answers(line))

@@ -15,7 +15,7 @@ from pathlib import Path
 import trees
 from harness import case, check
 from lab import KEYS, Lab, LabError, binary, credentials
-from peers import Listener
+from peers import TlsPeer
 from test_faults import arrived, ended, make_dirty
 from test_pairs import compare
 
@@ -107,69 +107,51 @@ case("rustls to original: a changed certificate is refused by name, the next hos
      "rustls", "original", another, "certificate")(refused)  # fmt: skip
 
 
-class Injector:
-    """What a man in the middle sends: commands or answers in plain text, in one packet with the line ahead of TLS."""
-
-    def __init__(self, lab, n):
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self.context.check_hostname = False
-        self.context.verify_mode = ssl.CERT_NONE
-        self.context.load_cert_chain(lab.etc(n) / "csync2_ssl_cert.pem", lab.etc(n) / "csync2_ssl_key.pem")
-
-    def commands(self, lab, n):
-        """Commands ahead of the handshake; what is answered in TLS."""
-        connection = socket.create_connection((lab.hosts[n], lab.port), timeout=10, source_address=(lab.hosts[1], 0))
-        with connection:
-            connection.sendall(b"SSL\nCONFIG \nHELLO %b\nBYE\n" % lab.hosts[1].encode())
-            answer = connection.recv(len(b"OK (activating_ssl).\n"))
-            if not answer:
-                return b""
-            try:
-                with self.context.wrap_socket(connection) as tls:
-                    return b"".join(iter(lambda: tls.recv(4096), b""))
-            except OSError:
-                return b""
+def inject(lab, n):
+    """What a man in the middle sends: commands in plain text, in one packet with the line ahead of TLS. Returns what
+    is answered in TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.load_cert_chain(lab.etc(1) / "csync2_ssl_cert.pem", lab.etc(1) / "csync2_ssl_key.pem")
+    with socket.create_connection((lab.hosts[n], lab.port), timeout=10, source_address=(lab.hosts[1], 0)) as connection:
+        connection.sendall(b"SSL\nCONFIG \nHELLO %b\nBYE\n" % lab.hosts[1].encode())
+        if not connection.recv(len(b"OK (activating_ssl).\n")):
+            return b""
+        try:
+            with context.wrap_socket(connection) as tls:
+                return b"".join(iter(lambda: tls.recv(4096), b""))
+        except OSError:
+            return b""
 
 
 def commands_ahead(context, server, executed):
     with Lab(context.scratch) as lab:
         lab.serve(binary(server), 2)
-        answers = Injector(lab, 1).commands(lab, 2)
+        answers = inject(lab, 2)
         context.remark(f"answered in TLS: {answers!r}")
         check((b"OK" in answers) == executed, f"executed: {answers!r}")
-
-
-class InjectingPeer(Listener):
-    """Takes node n's place: the line that agrees to TLS comes with two answers in plain text."""
-
-    def __init__(self, lab, n):
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.num_tickets = 0
-        self.context.load_cert_chain(lab.etc(n) / "csync2_ssl_cert.pem", lab.etc(n) / "csync2_ssl_key.pem")
-        self.lines = []
-        super().__init__(lab.hosts[n], lab.port)
-
-    def serve(self, connection):
-        connection.recv(len(b"SSL\n"))
-        connection.sendall(b"OK (activating_ssl).\nOK (cmd_finished).\nOK (cmd_finished).\n")
-        with self.context.wrap_socket(connection, server_side=True) as tls, tls.makefile("rb") as lines:
-            for line in lines:
-                self.lines.append(line)  # and never an answer
 
 
 def answers_ahead(context, client, believed):
     with Lab(context.scratch) as lab:
         make_dirty(lab, binary(client), file=b"content")
-        with InjectingPeer(lab, 2) as peer:
+        got = []
+
+        def no_answer(line):
+            got.append(line)
+            return b""
+
+        with TlsPeer(lab, 2, no_answer, ahead=2 * b"OK (cmd_finished).\n"):
             try:
                 run = lab.run(binary(client), 1, "-u", seconds=5)
                 context.remark(f"the client: {ended(run)}")
                 check(run.returncode != 0, "the client says that all is well")
             except LabError as error:  # (the original waits for more answers)
                 context.remark(f"the client: {error}")
-            got = b"".join(peer.lines)
-            context.remark(f"it has sent in TLS: {re.sub(b'(lab)+', b'KEY', got)!r}")
-            check((b"HELLO" in got) == believed, f"believed: {got!r}")
+        sent = b"".join(got)
+        context.remark(f"it has sent in TLS: {re.sub(b'(lab)+', b'KEY', sent)!r}")
+        check((b"HELLO" in sent) == believed, f"believed: {sent!r}")
 
 
 for server, executed in (("original", True), ("patched", False), ("rustls", False)):
