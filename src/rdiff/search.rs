@@ -65,7 +65,7 @@ impl<'i, L: WeakLanes> Search<'i, L> {
             vain: 0,
             suspects: Suspects::default(),
             found: Vec::new(),
-            strong: StrongBatch::new(header.strong),
+            strong: StrongBatch::new(Arch::new(), header.strong),
             effort: Effort::default(),
             lanes: std::marker::PhantomData,
         }

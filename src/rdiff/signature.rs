@@ -85,7 +85,7 @@ impl BlockSums {
     fn append_whole_blocks(&self, data: &[u8], out: &mut Vec<u8>) {
         let header = &self.header;
         match (header.weak, header.strong) {
-            (WeakKind::Rollsum, StrongKind::Md4) => append_fast(header, data, out),
+            (WeakKind::Rollsum, StrongKind::Md4) => append_fast(Arch::new(), header, data, out),
             (WeakKind::Rollsum, _) => append_plain::<Rollsum>(header, data, out),
             (WeakKind::RabinKarp, _) => append_plain::<RabinKarp>(header, data, out),
         }
@@ -93,8 +93,8 @@ impl BlockSums {
 }
 
 /// The kind that csync2 sends, several blocks at a time.
-fn append_fast(header: &SignatureHeader, data: &[u8], out: &mut Vec<u8>) {
-    match Arch::new() {
+fn append_fast(arch: Arch, header: &SignatureHeader, data: &[u8], out: &mut Vec<u8>) {
+    match arch {
         #[cfg(target_arch = "x86_64")]
         Arch::V3(simd) => append_in_lanes(simd, header, data, out),
         _ => {
@@ -111,7 +111,7 @@ fn append_fast(header: &SignatureHeader, data: &[u8], out: &mut Vec<u8>) {
 #[cfg(target_arch = "x86_64")]
 fn append_in_lanes(simd: pulp::x86::V3, header: &SignatureHeader, data: &[u8], out: &mut Vec<u8>) {
     let block_len = header.block_len as usize;
-    let mut batch = StrongBatch::new(header.strong);
+    let mut batch = StrongBatch::new(Arch::V3(simd), header.strong);
     for piece in data.chunks(block_len.saturating_mul(batch.most())) {
         let blocks = || piece.chunks_exact(block_len);
         for (block, strong) in blocks().zip(batch.hash(blocks())) {
@@ -227,6 +227,25 @@ mod tests {
                 assert_eq!(out, plain(header, &data[..len]), "{header:?} {len}");
                 let with_header = (out.len() + SignatureHeader::LEN) as u64;
                 assert_eq!(header.signature_len(len as u64), Some(with_header));
+            }
+        }
+    }
+
+    #[test]
+    fn with_and_without_vectors_the_sums_are_the_same() {
+        let data = noise(70_000);
+        for start in 0..64 {
+            for len in (1..300).step_by(13).chain([2048, 4096]) {
+                let header = SignatureHeader {
+                    block_len: len,
+                    ..SignatureHeader::CSYNC2
+                };
+                let blocks = &data[start..start + 17 * len as usize];
+                for arch in [Arch::new(), Arch::Scalar] {
+                    let mut out = Vec::new();
+                    append_fast(arch, &header, blocks, &mut out);
+                    assert_eq!(out, plain(header, blocks), "{len} from {start}");
+                }
             }
         }
     }
