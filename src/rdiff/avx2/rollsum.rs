@@ -70,7 +70,7 @@ mod tests {
             return;
         };
         let data: Vec<u8> = (0..70_000u32)
-            .map(|i| ((i * i) >> 5) as u8 | 0x80)
+            .map(|i| (i.wrapping_mul(i) >> 5) as u8 | 0x80)
             .collect();
         for start in 0..64 {
             for len in (0..300).chain([2048, 65_535, 69_000]) {
