@@ -2,7 +2,7 @@
 
 .PHONY: bench bench-engine bench-rdiff
 
-bench: bench-engine bench-rdiff ## the delta engine by itself, and against librsync's rdiff
+bench: bench-engine bench-rdiff tls-bench ## the delta engine by itself and against rdiff, TLS beside GnuTLS
 
 bench-engine:
 	$(CARGO) bench --locked --bench rdiff
