@@ -14,6 +14,7 @@ import test_hosts  # noqa: F401
 import test_lines  # noqa: F401
 import test_pairs  # noqa: F401
 import test_reports  # noqa: F401
+import test_round_trips  # noqa: F401
 import test_rustls  # noqa: F401
 import test_syscalls  # noqa: F401
 import test_tls  # noqa: F401
