@@ -140,6 +140,14 @@ typedef struct csync_tls csync_tls;
  it is loaded.
  */
 typedef struct csync_tls_config csync_tls_config;
+ Requests that are sent before the answers to earlier ones are there, and whose answer is due next. A peer that
+ handles one request after the other needs to know nothing of it.
+
+ Nothing here waits. Requests are kept, and leave by csync_rs_pipeline_send(), which is to be called whenever an
+ answer is about to be waited for: a caller that waits for input while output is left, and for either, never waits for
+ a peer that waits for it, however small the buffers between the two are.
+ */
+typedef struct csync_pipeline csync_pipeline;
 
 /*
  What csync_host_register() takes: what csync2 gives to `rsync.c` by its symbols. Members that are NULL are not
@@ -534,6 +542,138 @@ void split_dirname_basename(char *dirname,
  */
 int do_mkstemp(char *template_,
                mode_t perms);
+
+/*
+ Makes an empty pipeline.
+
+ @param files how many files may be under way at a time, 1 or more: requests that hold a place.
+ @param bytes how many bytes of requests and answers may be under way when another file is begun.
+
+ Returns: the pipeline, for csync_rs_pipeline_free(), or NULL with errno set.
+
+ Errors: EINVAL where `files` is 0. Safety: may be called from any thread.
+ */
+struct csync_pipeline *csync_rs_pipeline_new(size_t files, size_t bytes);
+
+/*
+ Frees a pipeline. What has not left is not sent.
+
+ @param pipeline NULL is allowed.
+
+ Returns: nothing. Errors: none.
+
+ # Safety
+ `pipeline` is NULL or one that is not freed yet.
+ */
+void csync_rs_pipeline_free(struct csync_pipeline *pipeline);
+
+/*
+ Says whether another file may be begun.
+
+ @param pipeline the pipeline.
+ @param bytes the length of its first request and, estimated, of the answer to it.
+
+ Returns: 1 or 0. There always is room where no answer is due. 0 for NULL. Errors: none.
+
+ # Safety
+ `pipeline` is NULL or one that is not freed yet and used by no other thread meanwhile.
+ */
+int csync_rs_pipeline_has_room(const struct csync_pipeline *pipeline, size_t bytes);
+
+/*
+ Takes a request, to be sent behind all others.
+
+ @param pipeline the pipeline.
+ @param tag says whose request it is; csync_rs_pipeline_due() returns it. Not NULL, and not looked at.
+ @param request one or more lines, with their ends, that are answered together; copied.
+ @param answer the length of the answer in bytes, estimated.
+ @param holds_place 0 where nothing more will be asked for this file: it makes room for another one.
+
+ Returns: 0, or -1 with errno set and nothing taken.
+
+ Errors: EINVAL for a NULL `pipeline`, `tag` or `request`; ENOMEM.
+
+ # Safety
+ As csync_rs_pipeline_has_room(); `request` is NULL or a string that ends in NUL.
+ */
+int csync_rs_pipeline_ask(struct csync_pipeline *pipeline,
+                          void *tag,
+                          const char *request,
+                          size_t answer,
+                          int holds_place);
+
+/*
+ Takes a request that announces the delta of a file (csync2's `PATCH`), and that delta right behind it, without having
+ seen the peer's signature: literal bytes alone, right whatever the peer has. A daemon that refuses the request reads
+ the delta as lines; each of them begins with a byte by which no command begins, whatever is in the file, and the
+ first line behind it is lost. So after a refusal nothing is known of what was sent behind it, and the connection is
+ to be ended: by an empty line, `BYE`, and reading to the end. Holds a place.
+
+ @param pipeline the pipeline.
+ @param tag as csync_rs_pipeline_ask().
+ @param request the line, with its end; copied.
+ @param filename the local file, with csync2's `%prefix%`; not followed where it is a symbolic link.
+ @param answer as csync_rs_pipeline_ask(); the signature that comes with it is counted.
+
+ Returns: 1; 0 where nothing was taken because the file cannot go this way, and csync_rs_delta() is to be used: one
+ of more than 16384 bytes, with a line of more than about 3900 bytes, that changes meanwhile, that cannot be read or
+ is no regular file; -1 with errno set and nothing taken.
+
+ Errors: as csync_rs_pipeline_ask().
+
+ # Safety
+ As csync_rs_pipeline_ask(); `filename` is NULL (as an empty name) or a string that ends in NUL.
+ */
+int csync_rs_pipeline_patch(struct csync_pipeline *pipeline,
+                            void *tag,
+                            const char *request,
+                            const char *filename,
+                            size_t answer);
+
+/*
+ Says whose answer comes next.
+
+ @param pipeline the pipeline.
+
+ Returns: the tag of the oldest request that csync_rs_pipeline_answered() was not called for; NULL where there is none
+ and for NULL. Errors: none.
+
+ # Safety
+ As csync_rs_pipeline_has_room().
+ */
+void *csync_rs_pipeline_due(const struct csync_pipeline *pipeline);
+
+/*
+ Says that the answer which was due has been read to its end.
+
+ @param pipeline the pipeline; NULL, and one where none is due, are left alone.
+
+ Returns: nothing. Errors: none.
+
+ # Safety
+ As csync_rs_pipeline_has_room().
+ */
+void csync_rs_pipeline_answered(struct csync_pipeline *pipeline);
+
+/*
+ Sends as much of what was asked as leaves without waiting.
+
+ @param pipeline the pipeline.
+ @param write sends at most `count` (at most CSYNC_CHUNK) bytes without waiting: their number, or -1 with errno and
+   nothing sent. EAGAIN: no room now, and the next call is given the same bytes, as many as before; EINTR: called
+   again at once.
+ @param userdata passed to `write`.
+
+ Returns: how many bytes are left, or -1 with errno set.
+
+ Errors: EINVAL for a NULL `pipeline` or `write`; else what `write` said.
+
+ # Safety
+ As csync_rs_pipeline_has_room(); `write` is NULL or may be called with `userdata`.
+ */
+ssize_t csync_rs_pipeline_send(struct csync_pipeline *pipeline,
+                               ssize_t (*write)(void *userdata, const void *buffer, size_t count),
+                               void *userdata);
 
 /*
  Registers the program that this library is linked into, once per process, so that the functions of `rsync.c`

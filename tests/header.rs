@@ -6,6 +6,7 @@ use std::path::Path;
 /// Where the exported functions and their types are, in the header's order.
 const SOURCES: [&str; 8] = [
     "dropin.rs",
+    "pipeline.rs",
     "registered.rs",
     "status.rs",
     "options.rs",

@@ -13,6 +13,7 @@ mod linked;
 mod options;
 #[cfg(feature = "rustls-ffi")]
 mod over_rustls;
+mod pipeline;
 mod pointer;
 mod registered;
 mod signals;

@@ -66,7 +66,7 @@ pub(super) fn read_line(transport: &mut dyn Transport) -> Result<Vec<u8>, Connec
 }
 
 /// The line that announces `length` bytes.
-pub(super) fn announcement(length: u64) -> String {
+pub fn announcement(length: u64) -> String {
     format!("octet-stream {length}\n")
 }
 

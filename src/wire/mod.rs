@@ -7,7 +7,7 @@ mod frame;
 mod header;
 
 pub use frame::{FrameReader, FrameWriter};
-pub use header::{Header, send_error};
+pub use header::{Header, announcement, send_error};
 
 use crate::transport::{ConnectionError, Transport};
 
