@@ -5,6 +5,7 @@ import signal
 import sys
 
 import harness
+import test_ahead  # noqa: F401
 import test_certificates  # noqa: F401
 import test_conn  # noqa: F401  (registers its cases)
 import test_content  # noqa: F401

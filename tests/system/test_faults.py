@@ -98,7 +98,8 @@ def deleted_source(lab, client, server):
         return data
 
     with Proxy(lab, 2, behind, hook):
-        return lab.run(binary(client), 1, "-u", seconds=20)
+        # (a small file that is sent ahead leaves with its PATCH)
+        return lab.run(binary(client), 1, "-u", seconds=20, extra={"CSYNC2_PIPELINE": "1"})
 
 
 @case("original to original: a source deleted before its transfer kills the client (fault S2)")
