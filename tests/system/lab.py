@@ -40,10 +40,10 @@ def wait_for(condition, seconds, what):
         time.sleep(0.01)
 
 
-def listening(host, port):
-    """Whether a TCP socket listens on this IPv4 address, without connecting to it."""
+def listening(host, port, process="self"):
+    """Whether a TCP socket listens on this IPv4 address, in the network of that process, without connecting to it."""
     wanted = f"{int.from_bytes(socket.inet_aton(host), 'little'):08X}:{port:04X}"
-    with open("/proc/net/tcp", encoding="ascii") as table:
+    with open(f"/proc/{process}/net/tcp", encoding="ascii") as table:
         rows = (line.split() for line in table)
         return any(row[1] == wanted and row[3] == "0A" for row in rows)
 
@@ -128,11 +128,11 @@ class Lab:
 
     numbers = itertools.count()
 
-    def __init__(self, base, count=2, tls=True, config=""):
+    def __init__(self, base, count=2, tls=True, config="", hosts=None, port=None):
         self.base, self.tls = Path(base), tls
         place = os.getpid() + 16381 * next(Lab.numbers)
-        self.hosts = {n: f"127.{64 + place // 250 % 128}.{1 + place % 250}.{n}" for n in range(1, count + 1)}
-        self.port = free_port(self.hosts.values())
+        self.hosts = hosts or {n: f"127.{64 + place // 250 % 128}.{1 + place % 250}.{n}" for n in range(1, count + 1)}
+        self.port = port or free_port(self.hosts.values())
         self.servers = []
         self.base.mkdir(parents=True, exist_ok=True)
         for n in self.hosts:
@@ -205,7 +205,7 @@ class Lab:
         def ready():
             if process.poll() is not None:
                 raise LabError(f"the server of node {n} ended at once: {server.text()}")
-            return listening(self.hosts[n], port or self.port)
+            return listening(self.hosts[n], port or self.port, process.pid)
 
         wait_for(ready, 10, f"the server of node {n}")
         return server

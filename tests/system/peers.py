@@ -101,12 +101,16 @@ class ScriptedPeer(Listener):
 
 
 class RawClient:
-    """Speaks to node n's server line by line, as node 1, without TLS. A context manager."""
+    """Speaks to node n's server line by line, as node 1, without TLS; buffer: what the system may keep for it, in
+    bytes. A context manager."""
 
     KEY = "lab" * 20
 
-    def __init__(self, lab, n):
+    def __init__(self, lab, n, buffer=None):
         self.socket = socket.create_connection((lab.hosts[n], lab.port), timeout=10, source_address=(lab.hosts[1], 0))
+        if buffer:
+            for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                self.socket.setsockopt(socket.SOL_SOCKET, option, buffer)
         self.stream = self.socket.makefile("rb")
         self.ask("CONFIG")
         self.ask(f"HELLO {lab.hosts[1]}")

@@ -8,6 +8,7 @@
  *   LAB_TICK=USEC    a signal every USEC microseconds whose handler does not restart system
  *                    calls, as a library in the same process might have installed one. From
  *                    the start, or with LAB_TICK_FROM=accept from the first connection on.
+ *   LAB_BUFFER=BYTES the buffers of every socket, as small as the system lets them be below this.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,6 +24,7 @@
 typedef int handshake_function(gnutls_session_t);
 typedef ssize_t send_function(gnutls_session_t, const void *, size_t);
 typedef int accept_function(int, __SOCKADDR_ARG, socklen_t *restrict);
+typedef int socket_function(int, int, int);
 
 /* The function of this name that the program would have called without us. */
 static void find_real(const char *name, void *function, size_t size)
@@ -97,6 +99,25 @@ __attribute__((constructor)) static void start(void)
 {
 	if (!getenv("LAB_TICK_FROM"))
 		start_ticking();
+}
+
+/* (a socket that accept() gives has the buffers of the one that listens) */
+int socket(int domain, int type, int protocol)
+{
+	static socket_function *real;
+	const char *text = getenv("LAB_BUFFER");
+	int result, size;
+
+	if (!real)
+		find_real("socket", &real, sizeof(real));
+	result = real(domain, type, protocol);
+	if (result >= 0 && text) {
+		size = atoi(text);
+		if (setsockopt(result, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) ||
+		    setsockopt(result, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)))
+			abort();
+	}
+	return result;
 }
 
 int accept(int fd, __SOCKADDR_ARG address, socklen_t *restrict length)

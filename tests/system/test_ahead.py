@@ -8,7 +8,7 @@ from pathlib import Path
 
 import trees
 from harness import case, check
-from lab import Lab, binary
+from lab import BUILDS, Lab, binary
 from peers import Cut, Proxy, RawClient
 from test_faults import ended, make_dirty, make_known
 from test_pairs import compare
@@ -285,6 +285,50 @@ def nothing_executed(context, server):
 for server in SERVERS:
     case(f"patched to {server}: of file content behind a PATCH that is refused nothing is executed (pipeline)",
          server)(nothing_executed)  # fmt: skip
+
+# Small buffers between the two
+
+SMALL = {"LD_PRELOAD": str(BUILDS / "preload.so"), "LAB_BUFFER": "4096"}
+LONG_NAME = "x" * 200
+
+
+@case("original: who sends all requests before it reads an answer is stuck, and so is the daemon")
+def stuck(context):
+    with Lab(context.scratch, tls=False) as lab:
+        trees.write(lab.tree(2) / LONG_NAME, b"content", trees.EPOCH)
+        lab.serve(binary("original"), 2, extra=SMALL)
+        with RawClient(lab, 2, buffer=4096) as client:
+            request = f"SIG {client.KEY} %25tree%25/{LONG_NAME}\n".encode()
+            client.socket.settimeout(3)
+            sent = 0
+            try:
+                while sent < 5000:
+                    client.socket.sendall(request)
+                    sent += 1
+            except TimeoutError:
+                context.remark(f"seen: no room for request {sent} of 5000 within 3 s")
+                return
+        check(False, "the danger did not show")
+
+
+def small_buffers(context, server, tls):
+    """All files at once, as far as the window of 256 KiB goes; names and answers are longer than the buffers."""
+    with Lab(context.scratch, tls=tls) as lab:
+        content = b"0123456789abcde\n"
+        make_dirty(lab, binary("patched"), **{f"{LONG_NAME}{i}": content * (i * 4) for i in range(250)})
+        for i in range(0, 250, 3):  # (the others are new)
+            trees.write(lab.tree(2) / f"{LONG_NAME}{i}", content * (i * 4 - i % 2), trees.EPOCH)
+        make_known(lab, binary(server), 2)
+        lab.serve(binary(server), 2, extra=SMALL)
+        run = lab.run(binary("patched"), 1, "-u", seconds=100, extra={**SMALL, **pipeline("1000")})
+        check(run.returncode == 0, f"{ended(run)}: {run.stderr}")
+        compare(lab, 1, 2)
+
+
+for server in SERVERS:
+    for tls in (False, True):
+        case(f"patched to {server}, {'TLS' if tls else 'plain'}: small buffers between the two (pipeline)", server, tls)(
+            small_buffers)  # fmt: skip
 
 # Connections that are lost, files that change
 
