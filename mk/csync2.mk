@@ -1,6 +1,6 @@
 # The real csync2: fetched, built with and without this library, and tried.
 
-.PHONY: csync2 demo csync2-suite system-tests interop syncbench
+.PHONY: csync2 demo csync2-suite system-tests interop syncbench link-table
 
 csync2: ## csync2 side by side: build/csync2/original and build/csync2/patched
 	scripts/csync2-build original patched
@@ -19,3 +19,6 @@ interop: ## TLS between every two builds, with every kind of key and both versio
 
 syncbench: ## the original, its 16 KiB rival and ours, timed
 	scripts/syncbench
+
+link-table: ## what an update costs over a link with a delay (needs root)
+	scripts/link-table
