@@ -126,6 +126,16 @@ typedef enum csync_verb {
 typedef struct csync_engine csync_engine;
 
 /*
+ Requests that are sent before the answers to earlier ones are there, and whose answer is due next. A peer that
+ handles one request after the other needs to know nothing of it.
+
+ Nothing here waits. Requests are kept, and leave by csync_rs_pipeline_send(), which is to be called whenever an
+ answer is about to be waited for: a caller that waits for input while output is left, and for either, never waits for
+ a peer that waits for it, however small the buffers between the two are.
+ */
+typedef struct csync_pipeline csync_pipeline;
+
+/*
  A TLS session over two descriptors. Two sessions know nothing of each other; one serves one call at a time.
 
  Trust: both sides show a certificate, and prove by a signature over this very handshake that they have its key. That
@@ -140,14 +150,6 @@ typedef struct csync_tls csync_tls;
  it is loaded.
  */
 typedef struct csync_tls_config csync_tls_config;
- Requests that are sent before the answers to earlier ones are there, and whose answer is due next. A peer that
- handles one request after the other needs to know nothing of it.
-
- Nothing here waits. Requests are kept, and leave by csync_rs_pipeline_send(), which is to be called whenever an
- answer is about to be waited for: a caller that waits for input while output is left, and for either, never waits for
- a peer that waits for it, however small the buffers between the two are.
- */
-typedef struct csync_pipeline csync_pipeline;
 
 /*
  What csync_host_register() takes: what csync2 gives to `rsync.c` by its symbols. Members that are NULL are not

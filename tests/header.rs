@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 
 /// Where the exported functions and their types are, in the header's order.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "dropin.rs",
     "pipeline.rs",
     "registered.rs",
