@@ -310,7 +310,7 @@ void law_a_silent_peer_is_given_up(void)
 		assert_failed(s.engine, call_now(s.engine, &c), CSYNC_E_TIMEOUT, ETIMEDOUT, "timed out",
 			      reads() ? "receiving" : "sending", said_name());
 		our_own_end(s.engine, "timed out");
-		assert_true(c.seconds > 0.29 && c.seconds < 5);
+		assert_true(c.seconds > 0.29 && c.seconds < 60); /* valgrind takes its time */
 		assert_int_equal(names_with("d", "f"), 1);
 		unusable(s.engine);
 		scene_end(&s);
@@ -337,7 +337,7 @@ void law_interruptions_without_end(void)
 		csync_engine *engine = engine_over(&w, &o);
 		assert_failed(engine, call_now(engine, &c), CSYNC_E_TIMEOUT, ETIMEDOUT, "timed out", said_name());
 		our_own_end(engine, "timed out");
-		assert_true(c.seconds > 0.29 && c.seconds < 5);
+		assert_true(c.seconds > 0.29 && c.seconds < 60); /* valgrind takes its time */
 		nothing_changed();
 		unusable(engine);
 		csync_engine_free(engine);
