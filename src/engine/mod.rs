@@ -1,5 +1,7 @@
 //! The verbs, written once, against [`Transport`], `rdiff` and `files`: send, receive, signature, check,
-//! delta, patch, and push and pull made of them. Knows nothing of C, of `FILE *`, or of csync2's globals.
+//! delta, patch, and push and pull made of them. Knows nothing of C, of `FILE *`, or of csync2's globals. For callers with
+//! commands of their own around the verbs, `pipeline` keeps requests that are sent ahead of the answers, and `inert`
+//! makes a delta that may leave with the request that announces it.
 //!
 //! What every verb promises: whatever happens to files here, the peer gets exactly what it was told to
 //! expect and everything it announced is read, so that the next command finds both ends in step. Only a lost
