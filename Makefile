@@ -2,7 +2,9 @@
 
 CARGO ?= cargo
 PROFILE ?= release
-LIBRARY = target/$(PROFILE)/libcsync_rs.a
+CARGO_FLAGS ?=
+# Where cargo puts it; another place where CARGO_FLAGS has a --target of its own.
+LIBRARY ?= $(or $(CARGO_TARGET_DIR),target)/$(PROFILE:dev=debug)/libcsync_rs.a
 
 .PHONY: all library header test demo csync2 clean help
 
@@ -10,6 +12,7 @@ all: library
 
 help:
 	@echo 'make          build target/release/libcsync_rs.a and libcsync_rs.so'
+	@echo 'make install  install it (DESTDIR, PREFIX, LIBDIR, INCLUDEDIR, MANDIR); make uninstall takes it away again'
 	@echo 'make demo     synchronise a real tree between real csync2 nodes, with and without the library'
 	@echo 'make test     every test; installs the packages it needs when run as root on Debian'
 	@echo 'make csync2   build the original csync2 and the patched one side by side in build/csync2'
@@ -19,7 +22,7 @@ help:
 	@echo 'make header   write include/csync_rs.h anew from the sources'
 
 library:
-	$(CARGO) build --locked --$(PROFILE) --lib
+	$(CARGO) build --locked --profile $(PROFILE) --lib $(CARGO_FLAGS)
 
 header:
 	UPDATE_HEADER=1 $(CARGO) test --locked --test header
