@@ -84,6 +84,14 @@ apt_install() {
 	rm -f "$log"
 }
 
+# The first Debian archive among apt's sources, with its keyring.
+# apt itself reads the configuration, so both styles of sources.list serve.
+debian_source() {
+	# shellcheck disable=SC2016 # apt's own variables
+	apt-get indextargets --format '$(REPO_URI) $(SIGNED_BY)' 'Created-By: Packages' 2>/dev/null |
+		grep -E '^[^ ]*/debian/? ' | head -n 1 || true
+}
+
 cargo_version() { cargo --version 2>/dev/null | cut -d' ' -f2; }
 
 cargo_good() { have cargo && version_at_least "$rust_minimum" "$(cargo_version)"; }
