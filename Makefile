@@ -19,6 +19,7 @@ help:
 	@echo 'make bench    the delta engine by itself, and against rdiff; make syncbench: csync2 builds against each other'
 	@echo 'make link-table   what an update costs over a link with a delay'
 	@echo 'make tls-interop   our TLS with GnuTLS and OpenSSL; make tls-bench: beside GnuTLS; make rustls-ffi: with its functions'
+	@echo 'make deb      Debian packages in build/deb; make dist: source and vendor tarballs in build/dist (deb-tests, dist-tests)'
 	@echo 'make header   write include/csync_rs.h anew from the sources'
 
 library:
