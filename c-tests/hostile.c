@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BYTES(s) (&(const struct bytes){ (unsigned char *)(s), sizeof(s) - 1 })
