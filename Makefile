@@ -17,6 +17,7 @@ help:
 	@echo 'make test     every test; installs the packages it needs when run as root on Debian'
 	@echo 'make csync2   build the original csync2 and the patched one side by side in build/csync2'
 	@echo 'make bench    the delta engine by itself, and against rdiff; make syncbench: csync2 builds against each other'
+	@echo 'make xfer     build/xfer, which pushes and pulls files over TCP and ssh'
 	@echo 'make link-table   what an update costs over a link with a delay'
 	@echo 'make tls-interop   our TLS with GnuTLS and OpenSSL; make tls-bench: beside GnuTLS; make rustls-ffi: with its functions'
 	@echo 'make deb      Debian packages in build/deb; make dist: source and vendor tarballs in build/dist (deb-tests, dist-tests)'

@@ -20,6 +20,9 @@
  * other end's call has read everything that belongs to it. A name or a text holds no control characters: those, and
  * `%`, are written %XX.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* accept4, pipe2 */
+#endif
 #include <csync_rs.h>
 
 #include <errno.h>

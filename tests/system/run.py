@@ -9,6 +9,7 @@ import test_ahead  # noqa: F401
 import test_certificates  # noqa: F401
 import test_conn  # noqa: F401  (registers its cases)
 import test_content  # noqa: F401
+import test_database  # noqa: F401
 import test_directories  # noqa: F401
 import test_faults  # noqa: F401
 import test_hosts  # noqa: F401

@@ -74,3 +74,20 @@ def error_in_an_attribute(context, client, server):
 for client, server in [("original", "original"), *PAIRS[:2]]:
     case(f"{client} to {server}: an error in an attribute is one error, the file stays dirty", client, server)(
         error_in_an_attribute)  # fmt: skip
+
+
+@case("patched to patched: a hundred conflicts in a row cost few connections (pipeline)")
+def conflicts_in_a_row(context):
+    names = [f"f{i:03}" for i in range(100)]
+    with Lab(context.scratch, tls=False) as lab:
+        for n in (1, 2):
+            for name in names:
+                trees.write(lab.tree(n) / name, f"{name} of {n}".encode(), trees.EPOCH + n)
+            check(lab.run(binary("patched"), n, "-cr", lab.tree(n)).returncode == 0, "csync2 -cr")
+        served = lab.serve(binary("patched"), 2)
+        run = lab.run(binary("patched"), 1, "-uv")
+        made = run.stderr.count("Connecting to host")
+        logged = served.text().count("too long")
+        context.remark(f"{made} connections, {logged} lines in the server's log about lines that are too long")
+        check(run.returncode != 0 and not any(arrived(lab, 2, name) for name in names), "the conflicts are gone")
+        check(made <= 4 and logged <= 4, "a connection for each window of files")
