@@ -74,9 +74,9 @@ require() {
 apt_install() {
 	local log
 	log=$(mktemp)
-	if ! { DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -y --no-install-recommends "$@" ||
+	if ! { DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" ||
 		{ timeout 300 apt-get update &&
-			DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -y --no-install-recommends "$@"; }; } >"$log" 2>&1 </dev/null; then
+			DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"; }; } >"$log" 2>&1 </dev/null; then
 		tail -n 20 "$log" >&2
 		rm -f "$log"
 		die "apt-get install $* failed"
