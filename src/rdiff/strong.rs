@@ -1,10 +1,12 @@
 //! The strong sums: they alone decide that two blocks are equal.
 
+use ::md4::{Digest, Md4};
 use blake2::Blake2b;
 use blake2::digest::consts::U32;
-use md4::{Digest, Md4};
 use pulp::Arch;
 
+#[cfg(target_arch = "x86_64")]
+use super::avx2::{MD4_LANES, md4};
 use super::format::StrongKind;
 
 /// A whole strong sum; the bytes behind a shorter kind are zero.
@@ -78,7 +80,7 @@ impl StrongBatch {
     pub(crate) fn most(&self) -> usize {
         match (self.kind, self.arch) {
             #[cfg(target_arch = "x86_64")]
-            (StrongKind::Md4, Arch::V3(_)) => 16,
+            (StrongKind::Md4, Arch::V3(_)) => 2 * MD4_LANES,
             _ => 1,
         }
     }
@@ -91,7 +93,7 @@ impl StrongBatch {
         self.sums.clear();
         match (self.kind, self.arch) {
             #[cfg(target_arch = "x86_64")]
-            (StrongKind::Md4, Arch::V3(simd)) if blocks.len() > 8 => {
+            (StrongKind::Md4, Arch::V3(simd)) if blocks.len() > MD4_LANES => {
                 self.hash_in_lanes::<2>(simd, blocks)
             }
             #[cfg(target_arch = "x86_64")]
@@ -114,13 +116,13 @@ impl StrongBatch {
     ) {
         let count = blocks.len();
         let mut last: &[u8] = &[];
-        let lanes: [[&[u8]; 8]; GROUPS] = std::array::from_fn(|_| {
+        let lanes: [[&[u8]; MD4_LANES]; GROUPS] = std::array::from_fn(|_| {
             std::array::from_fn(|_| {
                 last = blocks.next().unwrap_or(last);
                 last
             })
         });
-        let sums = super::avx2::md4(simd, lanes);
+        let sums = md4(simd, lanes);
         let sums = sums.as_flattened().iter().map(|sum| padded(sum));
         self.sums.extend(sums.take(count));
     }

@@ -14,7 +14,7 @@ use pulp::x86::V3;
 use pulp::{NullaryFnOnce, as_arrays, cast};
 
 /// Blocks in a register.
-const LANES: usize = 8;
+pub(crate) const LANES: usize = 8;
 
 /// Bytes that a compression takes in.
 const CHUNK: usize = 64;

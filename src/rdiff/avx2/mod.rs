@@ -5,6 +5,6 @@ mod md4;
 mod rollsum;
 mod sweep;
 
-pub(crate) use md4::md4;
+pub(crate) use md4::{LANES as MD4_LANES, md4};
 pub(crate) use rollsum::rollsum;
 pub(crate) use sweep::sweep;
