@@ -7,9 +7,14 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "system"))
+
+from ports import free_port
 
 XFER = str(Path(__file__).resolve().parents[2] / "build" / "xfer")
 
@@ -159,8 +164,7 @@ class Ssh:
         for key in ("host", "user"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", place / key], check=True)
         (place / "authorized").write_bytes((place / "user.pub").read_bytes())
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = free_port()
         (place / "config").write_text(
             f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {place}/host\nPidFile {place}/pid\n"
             f"AuthorizedKeysFile {place}/authorized\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"

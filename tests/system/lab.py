@@ -12,11 +12,12 @@ import itertools
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+from ports import free_port, listening
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILDS = ROOT / "build" / "csync2"
@@ -38,30 +39,6 @@ def wait_for(condition, seconds, what):
         if time.monotonic() > deadline:
             raise LabError(f"waited {seconds} s for {what}")
         time.sleep(0.01)
-
-
-def listening(host, port, process="self"):
-    """Whether a TCP socket listens on this IPv4 address, in the network of that process, without connecting to it."""
-    wanted = f"{int.from_bytes(socket.inet_aton(host), 'little'):08X}:{port:04X}"
-    with open(f"/proc/{process}/net/tcp", encoding="ascii") as table:
-        rows = (line.split() for line in table)
-        return any(row[1] == wanted and row[3] == "0A" for row in rows)
-
-
-def free_port(hosts):
-    """A port that is free on all of these addresses."""
-    for _ in range(100):
-        with contextlib.ExitStack() as stack:
-            port = 0
-            try:
-                for host in hosts:
-                    probe = stack.enter_context(socket.socket())
-                    probe.bind((host, port))
-                    port = probe.getsockname()[1]
-                return port
-            except OSError:
-                continue
-    raise LabError("no free port")
 
 
 # How openssl makes each kind of key. csync2's own recipe makes RSA of 1024 bits and certificates of version 1.

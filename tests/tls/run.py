@@ -11,6 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "system"))
+
+from ports import free_port, listening
+
 ROOT = Path(__file__).resolve().parents[2]
 PEER = ROOT / "build/tls-peer"
 IDENTITIES = ROOT / "tests/tls"
@@ -131,25 +135,17 @@ for version in VERSIONS:
     CASES.append((f"ours with ours, rsa1024, 1.{version[1]}", matrix("csync", "csync", "rsa1024", version)))
 
 
-def free_port():
-    import socket
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def tool_server(command):
-    """A server of somebody else's, once it listens."""
+def tool_server(command, port):
+    """A server of somebody else's, once it listens where we connect to: gnutls-serv has a socket for IPv6 besides, and
+    goes on with one of them where the other cannot be had."""
     end = End(command, stdin=subprocess.PIPE)
     for _ in range(300):
-        port = next(part for part in reversed(command) if part.isdigit())
-        listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
-        if re.search(rf":{int(port):04X} [0-9A-F:]+ 0A", listening):
+        if listening("0.0.0.0", port):
             return end
         expect(end.process.poll() is None, command, "has ended")
         time.sleep(0.02)
     end.stop()
-    raise Failed(f"{command} does not listen")
+    raise Failed(f"{command} does not listen: {end}")
 
 
 def to_tool(tool, kind, version):
@@ -162,10 +158,10 @@ def to_tool(tool, kind, version):
                        "--x509cafile", certificate(kind), "--require-client-cert", "--port", str(port)]
             answer = "a line of text"
         else:
-            command = ["openssl", "s_server", "-quiet", "-rev", f"-tls1_{version[1]}", "-cert", certificate(kind),
+            command = ["openssl", "s_server", "-4", "-quiet", "-rev", f"-tls1_{version[1]}", "-cert", certificate(kind),
                        "-key", key(kind), "-Verify", "1", "-cipher", "DEFAULT@SECLEVEL=0", "-accept", str(port)]
             answer = "txet fo enil a"
-        server = tool_server(command)
+        server = tool_server(command, port)
         try:
             client = peer("csync", "client", port, kind, "line", "text=a line of text", f"answer={answer}")
             client.join()
