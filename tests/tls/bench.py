@@ -28,13 +28,13 @@ WAYS = [
 def end(library, role, port, kind, piece, size, wrapper, *options):
     return subprocess.Popen([*wrapper, str(PEER), library, role, port, certificate(kind), key(kind), "upload",
                              f"bytes={size}", f"piece={piece}", "version=13", "check=0", *options],
-                            stdout=subprocess.PIPE, text=True)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def told(process):
-    out, _ = process.communicate()
+    out, errors = process.communicate()
     if process.returncode:
-        sys.exit(f"tls-bench: {process.args} ended with {process.returncode}")
+        sys.exit(f"tls-bench: {process.args} ended with {process.returncode}: {errors}")
     return dict(re.findall(r"(\w+)=(\S+)", out))
 
 

