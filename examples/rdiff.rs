@@ -11,7 +11,7 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -20,6 +20,10 @@ use csync_rs::rdiff::{
     Command, DELTA_MAGIC, DeltaPlan, IndexBuilder, PatchOutput, Patcher, PlanItem, SignatureHeader,
     Team,
 };
+
+/// As the engine copies.
+#[path = "../src/files/copy.rs"]
+mod copy;
 
 /// What is read or written at once.
 const PIECE: usize = 64 * 1024;
@@ -67,24 +71,20 @@ fn make_delta(signature: &Path, source: &Path, delta: &Path) -> Outcome {
     let index = builder.finish()?;
     let mut source = File::open(source)?;
     let len = source.metadata()?.len();
+    let mut out = Output::create(delta)?;
     // Nothing need be held in memory of a source that can be read again.
     let plan = DeltaPlan::scan(&index, &mut source, len, 0)?;
-    let mut out = BufWriter::with_capacity(PIECE, File::create(delta)?);
-    out.write_all(&DELTA_MAGIC.to_be_bytes())?;
+    out.file.write_all(&DELTA_MAGIC.to_be_bytes())?;
     for item in plan.items() {
-        out.write_all(&item.command().encode())?;
+        out.file.write_all(&item.command().encode())?;
         match item {
             PlanItem::Copy { .. } => {}
-            PlanItem::Captured(bytes) => out.write_all(bytes)?,
-            PlanItem::Streamed { offset, len } => {
-                source.seek(SeekFrom::Start(offset))?;
-                // From file to file the kernel copies.
-                io::copy(&mut (&source).take(len), &mut out)?;
-            }
+            PlanItem::Captured(bytes) => out.file.write_all(bytes)?,
+            PlanItem::Streamed { offset, len } => out.append(&source, offset, len)?,
         }
     }
-    out.write_all(&Command::End.encode())?;
-    Ok(out.flush()?)
+    out.file.write_all(&Command::End.encode())?;
+    Ok(out.file.flush()?)
 }
 
 fn apply_patch(basis: &Path, delta: &Path, new: &Path) -> Outcome {
@@ -93,8 +93,7 @@ fn apply_patch(basis: &Path, delta: &Path, new: &Path) -> Outcome {
     let mut patcher = Patcher::new(basis.metadata()?.len());
     let mut new = NewFile {
         basis,
-        out: BufWriter::with_capacity(PIECE, File::create(new)?),
-        piece: vec![0; PIECE],
+        out: Output::create(new)?,
     };
     let mut piece = vec![0; PIECE];
     loop {
@@ -105,30 +104,46 @@ fn apply_patch(basis: &Path, delta: &Path, new: &Path) -> Outcome {
         patcher.feed(&piece[..len], &mut new)?;
     }
     patcher.finish()?;
-    Ok(new.out.flush()?)
+    Ok(new.out.file.flush()?)
 }
 
 /// The new file, made of literals and of parts of the basis.
 struct NewFile {
     basis: File,
-    out: BufWriter<File>,
-    piece: Vec<u8>,
+    out: Output,
 }
 
 impl PatchOutput for NewFile {
     fn literal(&mut self, data: &[u8]) -> io::Result<()> {
-        self.out.write_all(data)
+        self.out.file.write_all(data)
     }
 
     fn copy(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        self.out.append(&self.basis, offset, len)
+    }
+}
+
+/// A file that is written, of bytes and of parts of other files.
+struct Output {
+    file: BufWriter<File>,
+    piece: Vec<u8>,
+}
+
+impl Output {
+    fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            file: BufWriter::with_capacity(PIECE, File::create(path)?),
+            piece: vec![0; PIECE],
+        })
+    }
+
+    fn append(&mut self, source: &File, offset: u64, len: u64) -> io::Result<()> {
         if len >= PIECE as u64 {
-            self.basis.seek(SeekFrom::Start(offset))?;
-            // From file to file the kernel copies.
-            io::copy(&mut (&self.basis).take(len), &mut self.out)?;
-            return Ok(());
+            self.file.flush()?;
+            return copy::copy_range(source, offset, len, self.file.get_ref());
         }
         let piece = &mut self.piece[..len as usize];
-        self.basis.read_exact_at(piece, offset)?;
-        self.out.write_all(piece)
+        source.read_exact_at(piece, offset)?;
+        self.file.write_all(piece)
     }
 }
