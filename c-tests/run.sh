@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the suite's programs and sums up.  run.sh ours|original|asan|valgrind DIRECTORY PROGRAM...
-#   CT_JOBS=n     programs at a time (1; under valgrind 2)
+#   CT_JOBS=n     programs at a time (2: much of what they do is waiting)
 #   CT_ONLY=text  only the cases whose name holds the text
 #   CT_VERBOSE=1  everything that the cases print   CT_TIMES=1  seconds of each program
 kind=$1 dir=$2
@@ -9,7 +9,7 @@ logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
 [ -n "$CT_ONLY" ] || unset CT_ONLY
 
-jobs=${CT_JOBS:-1} check=
+jobs=${CT_JOBS:-2} check=
 case $kind in
 asan)
 	export ASAN_OPTIONS=exitcode=99:detect_leaks=1:allocator_may_return_null=1:handle_abort=0
@@ -17,7 +17,6 @@ asan)
 	;;
 valgrind)
 	export CT_VALGRIND=1
-	jobs=${CT_JOBS:-2}
 	check="valgrind -q --suppressions=valgrind.supp --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite"
 	;;
 esac
