@@ -17,9 +17,15 @@ tls-bench:
 
 # The library with rustls-ffi's functions in it, in a directory of its own: libcsync_rs.a, rustls.h, csync_rs_rustls.h.
 RUSTLS_DIR ?= build/rustls-ffi
+PLAIN_DIR := $(or $(CARGO_TARGET_DIR),target)/release
+
+# Nearly all that it is made of is what the plain library is made of, and need not be compiled twice.
+$(RUSTLS_DIR)/target:
+	mkdir -p $@/release
+	for part in deps build .fingerprint; do [ ! -d $(PLAIN_DIR)/$$part ] || cp -a $(PLAIN_DIR)/$$part $@/release; done
 
 .PHONY: rustls-ffi rustls-ffi-test
-rustls-ffi: ## the library with the feature rustls-ffi, and its headers, in build/rustls-ffi
+rustls-ffi: $(RUSTLS_DIR)/target ## the library with the feature rustls-ffi, and its headers, in build/rustls-ffi
 	$(CARGO) build --locked --release --lib --features rustls-ffi --target-dir $(RUSTLS_DIR)/target
 	mkdir -p $(RUSTLS_DIR)/include
 	cp include/csync_rs.h include/csync_rs_rustls.h $(RUSTLS_DIR)/include
