@@ -2,7 +2,7 @@
 //!
 //! The threads live for one round only, in which each takes the next piece of the file whenever it is free: one that the
 //! system does not let run keeps nobody waiting, and the file is read front to back. Nothing is left running when a call
-//! returns, and the process may fork. One set of buffers serves all rounds.
+//! returns, and the process may fork. One set of buffers serves all rounds, which grow as long as they are quick.
 
 use std::collections::TryReserveError;
 use std::io;
@@ -10,12 +10,20 @@ use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::format::SignatureHeader;
 use super::signature::BlockSums;
 
-/// About as much as there is to hash for each thread in a round: far more work than it is to start the thread.
+/// About as much as there is to hash for each thread in the first round: far more work than it is to start the thread.
 const SHARE: usize = 8 << 20;
+
+/// What a share grows to, since the threads of each round are started anew.
+const LARGEST_SHARE: usize = 128 << 20;
+
+/// Rounds that are over sooner are made larger: whoever waits for a round's records, to show how far it is or to stop it
+/// all, should not wait long.
+const QUICK: Duration = Duration::from_millis(25);
 
 /// About as much as is read and hashed at once: it stays in a core's own cache.
 const PIECE: usize = 64 << 10;
@@ -36,6 +44,8 @@ pub struct Team {
     /// What is read and hashed at once: whole blocks.
     piece: usize,
     header: SignatureHeader,
+    /// What there is to hash for each thread in the next round.
+    share: usize,
     /// Of the last round.
     records: Vec<u8>,
     start: Start,
@@ -89,18 +99,20 @@ impl Team {
             members,
             piece,
             header,
+            share: LARGEST_SHARE,
             records: Vec::new(),
             start,
             alone: threads.get() == 1,
         };
         let most = team.records_len(team.round_len());
         team.records.try_reserve_exact(most)?;
+        team.share = SHARE;
         Ok(team)
     }
 
-    /// The most bytes that a round takes: a multiple of the block length.
+    /// The most bytes that the next round takes: a multiple of the block length.
     pub fn round_len(&self) -> u64 {
-        (SHARE.max(self.piece) / self.piece * self.piece) as u64 * self.members.len() as u64
+        (self.share.max(self.piece) / self.piece * self.piece) as u64 * self.members.len() as u64
     }
 
     fn records_len(&self, len: u64) -> usize {
@@ -114,6 +126,7 @@ impl Team {
     /// What reading says.
     pub fn round(&mut self, read_at: &ReadAt<'_>, offset: u64, len: u64) -> io::Result<&[u8]> {
         let len = len.min(self.round_len());
+        let begun = Instant::now();
         self.records.clear();
         self.records.resize(self.records_len(len), 0);
         let (piece, step) = (self.piece, self.records_len(self.piece as u64));
@@ -134,6 +147,9 @@ impl Team {
         let (result, complete) = work_together(busy, self.start, &tasks, read_at);
         // Where the system had no thread, it is not asked again in the next round.
         self.alone |= !complete;
+        if begun.elapsed() < QUICK {
+            self.share = (2 * self.share).min(LARGEST_SHARE);
+        }
         result.map(|()| &self.records[..])
     }
 }
