@@ -127,6 +127,7 @@ impl PatchOutput for NewFile {
 struct Output {
     file: BufWriter<File>,
     piece: Vec<u8>,
+    copier: copy::RangeCopier,
 }
 
 impl Output {
@@ -134,13 +135,14 @@ impl Output {
         Ok(Self {
             file: BufWriter::with_capacity(PIECE, File::create(path)?),
             piece: vec![0; PIECE],
+            copier: copy::RangeCopier::default(),
         })
     }
 
     fn append(&mut self, source: &File, offset: u64, len: u64) -> io::Result<()> {
         if len >= PIECE as u64 {
             self.file.flush()?;
-            return copy::copy_range(source, offset, len, self.file.get_ref());
+            return self.copier.copy(source, offset, len, self.file.get_ref());
         }
         let piece = &mut self.piece[..len as usize];
         source.read_exact_at(piece, offset)?;

@@ -2,7 +2,7 @@
 
 use super::signature::Basis;
 use super::{Error, Session, Settings, Signed, at_most};
-use crate::files::{Expected, NewFile, Regular, Stamp, carry_over, copy_range, open_regular};
+use crate::files::{Expected, NewFile, RangeCopier, Regular, Stamp, carry_over, open_regular};
 use crate::rdiff::{PatchOutput, Patcher};
 use crate::wire::FrameReader;
 use rustix::io::Errno;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// What is received, and what is written, at once.
 const BUFFER: usize = 256 * 1024;
 
-/// Copies of at least this length are left to the kernel; shorter ones are gathered with the literals around them.
+/// Copies of at least this length go from file to file; shorter ones are gathered with the literals around them.
 const LONG_COPY: u64 = 64 * 1024;
 
 /// Reads the peer's delta and replaces the file at `path` by what it makes of it. `signed` is what
@@ -111,11 +111,12 @@ fn open_basis(path: &Path, signed: Option<Signed>) -> Result<Option<Regular>, Er
     }
 }
 
-/// Gathers short pieces into large writes and leaves long copies to the kernel.
+/// Gathers short pieces into large writes; long copies go from file to file.
 struct Output<'f> {
     basis: Option<&'f File>,
     new: &'f File,
     pending: Vec<u8>,
+    copier: RangeCopier,
 }
 
 impl<'f> Output<'f> {
@@ -124,6 +125,7 @@ impl<'f> Output<'f> {
             basis,
             new,
             pending: Vec::new(),
+            copier: RangeCopier::default(),
         }
     }
 
@@ -157,7 +159,7 @@ impl PatchOutput for Output<'_> {
         let basis = self.basis.ok_or(Errno::BADMSG)?;
         if length >= LONG_COPY {
             self.flush()?;
-            return copy_range(basis, offset, length, self.new);
+            return self.copier.copy(basis, offset, length, self.new);
         }
         let count = length as usize;
         self.make_room(count)?;

@@ -7,7 +7,7 @@
 //! directories that were opened once, so that a directory exchanged for a symbolic link meanwhile changes
 //! nothing outside.
 
-use super::copy::copy_range;
+use super::copy::RangeCopier;
 use super::path::split;
 use super::regular::Stamp;
 use super::temporary::{first_name, has_kept_its_name, mark, remove_stale, with_random_name};
@@ -224,7 +224,7 @@ impl Staged {
     fn copied_to(&self, directory: &OwnedFd, name: &Path, sync: bool) -> io::Result<Self> {
         let copy = Self::named(directory.try_clone()?, name)?;
         let length = Stamp::of(&self.file)?.size();
-        copy_range(&self.file, 0, length, &copy.file)?;
+        RangeCopier::default().copy(&self.file, 0, length, &copy.file)?;
         super::carry_over(
             &self.file,
             &copy.file,
