@@ -7,12 +7,17 @@ use crate::rdiff::{PatchOutput, Patcher};
 use crate::wire::FrameReader;
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What is received, and what is written, at once.
-const BUFFER: usize = 256 * 1024;
+/// What is received at once: with more the peer has to wait while it is written, with less more of it waits in memory for
+/// a border.
+const BUFFER: usize = 512 * 1024;
+
+/// Literals are written up to multiples of so many bytes. 256 MiB to ext4 in writes of 256 KiB: 0.051 s of CPU time where
+/// they begin and end at such borders, 0.067 elsewhere; 0.044 in writes of 1 MiB.
+const BORDER: u64 = 256 * 1024;
 
 /// Copies of at least this length go from file to file; shorter ones are gathered with the literals around them.
 const LONG_COPY: u64 = 64 * 1024;
@@ -111,10 +116,11 @@ fn open_basis(path: &Path, signed: Option<Signed>) -> Result<Option<Regular>, Er
     }
 }
 
-/// Gathers short pieces into large writes; long copies go from file to file.
+/// Gathers short pieces into large writes, which end where the file's large pages do; long copies go from file to file.
 struct Output<'f> {
     basis: Option<&'f File>,
     new: &'f File,
+    written: u64,
     pending: Vec<u8>,
     copier: RangeCopier,
 }
@@ -124,33 +130,41 @@ impl<'f> Output<'f> {
         Self {
             basis,
             new,
+            written: 0,
             pending: Vec::new(),
             copier: RangeCopier::default(),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.new.write_all(&self.pending)?;
-        self.pending.clear();
-        Ok(())
+        self.write(&[])
     }
 
-    fn make_room(&mut self, count: usize) -> io::Result<()> {
-        if self.pending.len() + count > BUFFER {
-            self.flush()?;
-        }
+    /// Writes what is pending, and `data` behind it.
+    fn write(&mut self, data: &[u8]) -> io::Result<()> {
+        write_all_vectored(
+            self.new,
+            &mut [IoSlice::new(&self.pending), IoSlice::new(data)],
+        )?;
+        self.written += (self.pending.len() + data.len()) as u64;
+        self.pending.clear();
         Ok(())
     }
 }
 
 impl PatchOutput for Output<'_> {
     fn literal(&mut self, data: &[u8]) -> io::Result<()> {
-        self.make_room(data.len())?;
-        if data.len() >= BUFFER / 2 {
-            self.flush()?;
-            return self.new.write_all(data);
-        }
-        self.pending.extend_from_slice(data);
+        let end = self.written + (self.pending.len() + data.len()) as u64;
+        // What is behind the last border waits for more.
+        let behind = (end % BORDER) as usize;
+        let rest = match data.len().checked_sub(behind) {
+            Some(ahead) if end - self.written >= BORDER => {
+                self.write(&data[..ahead])?;
+                &data[ahead..]
+            }
+            _ => data,
+        };
+        self.pending.extend_from_slice(rest);
         Ok(())
     }
 
@@ -159,12 +173,28 @@ impl PatchOutput for Output<'_> {
         let basis = self.basis.ok_or(Errno::BADMSG)?;
         if length >= LONG_COPY {
             self.flush()?;
-            return self.copier.copy(basis, offset, length, self.new);
+            self.copier.copy(basis, offset, length, self.new)?;
+            self.written += length;
+            return Ok(());
         }
-        let count = length as usize;
-        self.make_room(count)?;
+        if self.pending.len() as u64 + length > BORDER {
+            self.flush()?;
+        }
         let start = self.pending.len();
-        self.pending.resize(start + count, 0);
+        self.pending.resize(start + length as usize, 0);
         basis.read_exact_at(&mut self.pending[start..], offset)
     }
+}
+
+fn write_all_vectored(mut file: &File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        match file.write_vectored(slices) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => IoSlice::advance_slices(&mut slices, count),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

@@ -85,15 +85,17 @@ impl RangeCopier {
         length: u64,
         mut target: &File,
     ) -> io::Result<()> {
-        let step = STEP.min(usize::try_from(length).unwrap_or(STEP));
-        let buffer = self.place_for(step, offset + lag(offset, target)? / 2 + PAGE / 2);
+        let position = target.stream_position()?;
+        let longest = STEP.min(usize::try_from(length).unwrap_or(STEP));
+        let buffer = self.place_for(longest, offset + lag(offset, target)? / 2 + PAGE / 2);
         let mut done = 0;
         while done < length {
-            let wanted = usize::try_from(length - done).map_or(step, |left| left.min(step));
-            let part = &mut buffer[..wanted];
+            // Steps end where the target's large pages do.
+            let step = STEP as u64 - (position + done) % STEP as u64;
+            let part = &mut buffer[..step.min(length - done) as usize];
             source.read_exact_at(part, offset + done)?;
             target.write_all(part)?;
-            done += wanted as u64;
+            done += part.len() as u64;
         }
         Ok(())
     }
