@@ -323,9 +323,9 @@ static void members_that_are_null(void)
 static void a_smaller_structure(void)
 {
 	struct csync_host h = everything();
-	struct csync_host *exact = malloc(offsetof(struct csync_host, close));
 
 	h.size = offsetof(struct csync_host, close);
+	struct csync_host *exact = malloc(h.size);
 	memcpy(exact, &h, h.size);
 	my.e = ends_make(UNIX_SOCKETS, 0);
 	host_reset();

@@ -125,9 +125,9 @@ impl<W: Words> NullaryFnOnce for Run<'_, W> {
                     summed.banks[step] = cast(banks(simd, &sums));
                 }
                 sums.rotate(simd, moves[step]);
-                for lane in 0..LANES {
+                for (lane, slot) in SLOT.into_iter().enumerate() {
                     let (bank, place) = (fetched.banks[step][lane], fetched.places[step][lane]);
-                    found[step][SLOT[lane]] = words.word(bank, place);
+                    found[step][slot] = words.word(bank, place);
                 }
                 let hits = bits.hits(simd, cast(tested.weak[step]), cast(found_before[step]));
                 if hits != 0 && round >= 2 {
