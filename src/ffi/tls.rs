@@ -628,7 +628,8 @@ pub unsafe extern "C" fn csync_tls_read(
 
 /// Writes all of it. Small pieces are gathered, and go out in full records when 64 KiB are there, and with the next
 /// csync_tls_read(), csync_tls_flush(), or csync_tls_close(). Ahead of waiting for anything else (another descriptor, a
-/// child, a lock), call csync_tls_flush().
+/// child, a lock), call csync_tls_flush(). While it waits nothing is read: two sides that both write more than the
+/// connection holds, and read only then, wait for each other until the time limit (an engine over the session does not).
 ///
 /// @param tls the session, after its handshake.
 /// @param buffer what is written.
@@ -694,7 +695,8 @@ pub unsafe extern "C" fn csync_tls_flush(tls: *mut csync_tls) -> c_int {
 ///
 /// @param tls the session.
 ///
-/// Returns: the number; 0 also where the end or an error would be returned at once, before the handshake, and for NULL.
+/// Returns: the number; 1 where it would return the end or an error at once; 0 where it would look at the descriptor,
+/// before the handshake, after an error that was returned, and for NULL.
 /// Errors: none.
 ///
 /// # Safety

@@ -299,12 +299,17 @@ impl<T: Transport> Session<T> {
         self.moved + self.inner.taken_early()
     }
 
-    /// How many bytes are there to be read, without looking at the connection.
+    /// How many bytes are there to be read, without looking at the connection; 1 where the end is, or an error: whoever
+    /// waits for the connection ahead of a read would wait for ever.
     pub fn pending(&mut self) -> usize {
-        if self.is_open() && self.plain.is_empty() && self.doomed.is_none() {
+        if !self.is_open() {
+            return 0;
+        }
+        if self.plain.is_empty() && self.doomed.is_none() {
             self.doomed = self.step(&mut [], Sealed::Nothing).err();
         }
-        self.plain.len()
+        let is_over = self.doomed.is_some() || self.peer_closed;
+        self.plain.len().max(usize::from(is_over))
     }
 
     /// Ends the session without another word, after a fault of ours.
