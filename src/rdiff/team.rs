@@ -19,11 +19,12 @@ use super::signature::BlockSums;
 const SHARE: usize = 8 << 20;
 
 /// What a share grows to, since the threads of each round are started anew.
-const LARGEST_SHARE: usize = 128 << 20;
+const LARGEST_SHARE: usize = 32 << 20;
 
-/// Rounds that are over sooner are made larger: whoever waits for a round's records, to show how far it is or to stop it
-/// all, should not wait long.
+/// Rounds that are over sooner are made larger, and after one that takes longer than [`SLOW`] the next is as small as the
+/// first: whoever waits for a round's records, to show how far it is or to stop it all, should not wait long.
 const QUICK: Duration = Duration::from_millis(25);
+const SLOW: Duration = Duration::from_millis(100);
 
 /// About as much as is read and hashed at once: it stays in a core's own cache.
 const PIECE: usize = 64 << 10;
@@ -147,9 +148,11 @@ impl Team {
         let (result, complete) = work_together(busy, self.start, &tasks, read_at);
         // Where the system had no thread, it is not asked again in the next round.
         self.alone |= !complete;
-        if begun.elapsed() < QUICK {
-            self.share = (2 * self.share).min(LARGEST_SHARE);
-        }
+        self.share = match begun.elapsed() {
+            taken if taken < QUICK => (2 * self.share).min(LARGEST_SHARE),
+            taken if taken > SLOW => SHARE,
+            _ => self.share,
+        };
         result.map(|()| &self.records[..])
     }
 }
