@@ -19,10 +19,13 @@ tls-bench:
 RUSTLS_DIR ?= build/rustls-ffi
 PLAIN_DIR := $(or $(CARGO_TARGET_DIR),target)/release
 
-# Nearly all that it is made of is what the plain library is made of, and need not be compiled twice.
+# Nearly all that it is made of is what the plain library is made of, and need not be compiled twice. (The lock is
+# cargo's own.)
 $(RUSTLS_DIR)/target:
-	mkdir -p $@/release
-	for part in deps build .fingerprint; do [ ! -d $(PLAIN_DIR)/$$part ] || cp -a $(PLAIN_DIR)/$$part $@/release; done
+	mkdir -p $@.new/release
+	[ ! -e $(PLAIN_DIR)/.cargo-lock ] || flock $(PLAIN_DIR)/.cargo-lock \
+		cp -a $(PLAIN_DIR)/deps $(PLAIN_DIR)/build $(PLAIN_DIR)/.fingerprint $@.new/release
+	mv $@.new $@
 
 .PHONY: rustls-ffi rustls-ffi-test
 rustls-ffi: $(RUSTLS_DIR)/target ## the library with the feature rustls-ffi, and its headers, in build/rustls-ffi
