@@ -161,6 +161,77 @@ static void options_are_copied_and_used(void)
 	scene_end(&s);
 }
 
+static char said[4096];
+
+static void remember(void *userdata, int level, const char *message)
+{
+	(void)userdata;
+	if (level == 1)
+		snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s\n", message);
+}
+
+/* It is no reason not to receive the file, and no secret. */
+static void a_staging_directory_that_cannot_be_used(void)
+{
+	struct csync_options o = options_none();
+
+	o.temp_dir = "d/nowhere";
+	o.log = remember;
+	struct scene s = scene_of(UNIX_SOCKETS, &o, 0);
+	feed(s.e.out[1], framed(peer_delta(peer_no_signature(), bytes_text("x"))));
+	assert_ok(s.engine, csync_engine_patch(s.engine, "d/f"));
+	assert_file("d/f", bytes_text("x"));
+	assert_non_null(strstr(said, "d/f: staged beside it, not in d/nowhere: No such file or directory"));
+	scene_end(&s);
+}
+
+static unsigned reports;
+
+static int no_at_the_second(void *userdata, enum csync_verb verb, uint64_t done, uint64_t announced)
+{
+	(void)userdata, (void)verb, (void)done, (void)announced;
+	return ++reports == 2;
+}
+
+static void *cancel_soon(void *arg)
+{
+	usleep(100000);
+	csync_engine_cancel(arg);
+	return NULL;
+}
+
+/* The whole of a large file is copied, and the connection has no part in it. */
+static void cancelled_while_it_is_copied(void)
+{
+	const unsigned long long size = 1ull << 40;
+
+	for (int i = 0; i < 4; i++) {
+		struct csync_options o = options_none();
+		pthread_t t;
+
+		if (i % 2)
+			o.progress = no_at_the_second;
+		reports = 0;
+		struct scene s = scene_of(UNIX_SOCKETS, &o, 0);
+		write_file("d/f", bytes_text("x"));
+		assert_int_equal(truncate("d/f", size), 0);
+		/* by whole pages, and moved by three bytes */
+		struct bytes d = i / 2 ? delta_literal(delta_begin(), "new") : delta_begin();
+		feed(s.e.out[1], framed(delta_end(delta_copy(d, 0, size))));
+		if (!(i % 2))
+			thread_start(&t, cancel_soon, s.engine);
+		assert_failed(s.engine, csync_engine_patch(s.engine, "d/f"), CSYNC_E_CANCELLED, ECANCELED,
+			      "patch cancelled while writing the new file: d/f");
+		if (!(i % 2))
+			pthread_join(t, NULL);
+		struct stat st;
+		assert_int_equal(stat("d/f", &st), 0);
+		assert_true((unsigned long long)st.st_size == size);
+		assert_int_equal(names_with("d", "f"), 1);
+		scene_end(&s);
+	}
+}
+
 static const struct ct_case cases[] = {
 	LAWS(CSYNC_PATCH),
 	OURS(after_its_signature),
@@ -170,5 +241,7 @@ static const struct ct_case cases[] = {
 	OURS(no_room),
 	OURS(a_file_that_changed_since_its_signature),
 	OURS(options_are_copied_and_used),
+	OURS(a_staging_directory_that_cannot_be_used),
+	OURS(cancelled_while_it_is_copied),
 };
 CT_MAIN("test_engine_patch", cases)

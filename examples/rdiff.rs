@@ -71,7 +71,8 @@ fn make_delta(signature: &Path, source: &Path, delta: &Path) -> Outcome {
     let index = builder.finish()?;
     let mut source = File::open(source)?;
     let len = source.metadata()?.len();
-    let mut out = Output::create(delta)?;
+    let delta = File::create(delta)?;
+    let mut out = Output::to(&delta);
     // Nothing need be held in memory of a source that can be read again.
     let plan = DeltaPlan::scan(&index, &mut source, len, 0)?;
     out.file.write_all(&DELTA_MAGIC.to_be_bytes())?;
@@ -91,9 +92,10 @@ fn apply_patch(basis: &Path, delta: &Path, new: &Path) -> Outcome {
     let basis = File::open(basis)?;
     let mut delta = File::open(delta)?;
     let mut patcher = Patcher::new(basis.metadata()?.len());
+    let new = File::create(new)?;
     let mut new = NewFile {
         basis,
-        out: Output::create(new)?,
+        out: Output::to(&new),
     };
     let mut piece = vec![0; PIECE];
     loop {
@@ -108,12 +110,12 @@ fn apply_patch(basis: &Path, delta: &Path, new: &Path) -> Outcome {
 }
 
 /// The new file, made of literals and of parts of the basis.
-struct NewFile {
+struct NewFile<'f> {
     basis: File,
-    out: Output,
+    out: Output<'f>,
 }
 
-impl PatchOutput for NewFile {
+impl PatchOutput for NewFile<'_> {
     fn literal(&mut self, data: &[u8]) -> io::Result<()> {
         self.out.file.write_all(data)
     }
@@ -124,25 +126,25 @@ impl PatchOutput for NewFile {
 }
 
 /// A file that is written, of bytes and of parts of other files.
-struct Output {
-    file: BufWriter<File>,
+struct Output<'f> {
+    file: BufWriter<&'f File>,
     piece: Vec<u8>,
-    copier: copy::RangeCopier,
+    copier: copy::RangeCopier<'f>,
 }
 
-impl Output {
-    fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            file: BufWriter::with_capacity(PIECE, File::create(path)?),
+impl<'f> Output<'f> {
+    fn to(file: &'f File) -> Self {
+        Self {
+            file: BufWriter::with_capacity(PIECE, file),
             piece: vec![0; PIECE],
-            copier: copy::RangeCopier::default(),
-        })
+            copier: copy::RangeCopier::to(file),
+        }
     }
 
     fn append(&mut self, source: &File, offset: u64, len: u64) -> io::Result<()> {
         if len >= PIECE as u64 {
             self.file.flush()?;
-            return self.copier.copy(source, offset, len, self.file.get_ref());
+            return self.copier.append(source, offset, len, &mut || Ok(()));
         }
         let piece = &mut self.piece[..len as usize];
         source.read_exact_at(piece, offset)?;

@@ -189,7 +189,7 @@ typedef struct csync_host {
    */
   const char *(*local_path)(void *userdata, const char *name);
   /*
-   Where new files are staged; beside their targets where it is NULL. Copied by csync_host_register().
+   Where new files are staged; beside their targets where it is NULL or cannot be used. Copied by csync_host_register().
    */
   const char *temp_dir;
   /*
@@ -230,7 +230,8 @@ typedef struct csync_options {
   unsigned int keepalive;
   /*
    After how many milliseconds in which nothing moves a call ends with CSYNC_E_TIMEOUT. 0: after 600000;
-   UINT_MAX: never. Needs a transport that does not wait in its own functions. It holds as well for a descriptor that
+   UINT_MAX: never. The peer is as silent while it makes a file of old parts, so this is to be longer than its disk takes
+   for the largest file. Needs a transport that does not wait in its own functions. It holds as well for a descriptor that
    takes no content from csync_engine_receive(), which then returns CSYNC_E_FILE.
    */
   unsigned int silence_limit;
@@ -239,7 +240,8 @@ typedef struct csync_options {
    */
   unsigned int ignore_owner;
   /*
-   Where new files are staged; NULL: beside their targets. Copied.
+   Where new files are staged; NULL: beside their targets, as well where the directory cannot be used, which a message
+   of level 1 says. Copied.
    */
   const char *temp_dir;
   /*
@@ -1151,7 +1153,8 @@ ssize_t csync_tls_read(struct csync_tls *tls,
 /*
  Writes all of it. Small pieces are gathered, and go out in full records when 64 KiB are there, and with the next
  csync_tls_read(), csync_tls_flush(), or csync_tls_close(). Ahead of waiting for anything else (another descriptor, a
- child, a lock), call csync_tls_flush().
+ child, a lock), call csync_tls_flush(). While it waits nothing is read: two sides that both write more than the
+ connection holds, and read only then, wait for each other until the time limit (an engine over the session does not).
 
  @param tls the session, after its handshake.
  @param buffer what is written.
@@ -1187,7 +1190,8 @@ int csync_tls_flush(struct csync_tls *tls);
 
  @param tls the session.
 
- Returns: the number; 0 also where the end or an error would be returned at once, before the handshake, and for NULL.
+ Returns: the number; 1 where it would return the end or an error at once; 0 where it would look at the descriptor,
+ before the handshake, after an error that was returned, and for NULL.
  Errors: none.
 
  # Safety

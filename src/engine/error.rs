@@ -47,6 +47,14 @@ impl Error {
         Self::File { step, source }
     }
 
+    /// An error that has to do with a file, or says that the program has ended what was being done to it.
+    pub(super) fn local(step: &'static str, source: io::Error) -> Self {
+        match source.downcast::<Stopped>() {
+            Ok(_) => Self::Cancelled(step),
+            Err(source) => Self::file(step, source),
+        }
+    }
+
     /// The file is another than the one that was looked at before.
     pub(super) fn changed(step: &'static str) -> Self {
         Self::file(step, Errno::AGAIN)
@@ -105,7 +113,7 @@ impl From<DeltaError> for Error {
 impl From<PatchError> for Error {
     fn from(error: PatchError) -> Self {
         match error {
-            PatchError::Io(source) => Self::file("writing the new file", source),
+            PatchError::Io(source) => Self::local("writing the new file", source),
             corrupt => Self::Delta(corrupt),
         }
     }

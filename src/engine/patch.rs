@@ -1,22 +1,25 @@
 //! Receiving a delta and making the new file of it.
 
 use super::signature::Basis;
-use super::{Error, Session, Settings, Signed, at_most};
-use crate::files::{Expected, NewFile, RangeCopier, Regular, Stamp, carry_over, open_regular};
-use crate::rdiff::{PatchOutput, Patcher};
+use super::{Error, Log, Session, Settings, Signed, at_most};
+use crate::files::{
+    Expected, GoOn, NewFile, RangeCopier, Regular, Stamp, carry_over, open_regular,
+};
+use crate::rdiff::{PatchError, PatchOutput, Patcher};
 use crate::wire::FrameReader;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Instant;
 
-/// What is received at once: with more the peer has to wait while it is written, with less more of it waits in memory for
-/// a border.
+/// What is received at once. While it is written nothing is received, so the peer should not have to wait for long.
 const BUFFER: usize = 512 * 1024;
 
-/// Literals are written up to multiples of so many bytes. 256 MiB to ext4 in writes of 256 KiB: 0.051 s of CPU time where
-/// they begin and end at such borders, 0.067 elsewhere; 0.044 in writes of 1 MiB.
+/// Gathered bytes are written up to multiples of so many. 256 MiB to ext4 in writes of 256 KiB: 0.051 s of CPU time where
+/// they begin and end at such borders, 0.067 elsewhere. What is behind a border has to be kept and moved in memory, so
+/// that larger ones gain nothing.
 const BORDER: u64 = 256 * 1024;
 
 /// Copies of at least this length go from file to file; shorter ones are gathered with the literals around them.
@@ -33,7 +36,7 @@ pub fn patch(session: &mut Session<'_>, path: &Path, signed: Option<Signed>) -> 
     let (settings, log) = (session.settings.clone(), session.log);
     session.log.log(3, "Receiving the delta from the peer.");
     let mut frame = session.receive()?;
-    let outcome = apply(&mut frame, path, signed, &settings).and_then(|(basis, new)| {
+    let outcome = apply(&mut frame, path, signed, &settings, log).and_then(|(basis, new)| {
         if let Some(basis) = &basis {
             carry_over(
                 &basis.file,
@@ -46,8 +49,8 @@ pub fn patch(session: &mut Session<'_>, path: &Path, signed: Option<Signed>) -> 
             );
         }
         let expected = basis.map_or(Expected::Nothing, |basis| Expected::Version(basis.stamp));
-        new.publish(expected, settings.sync)
-            .map_err(|error| Error::file("putting the new file in place", error))
+        new.publish(expected, settings.sync, &mut || go_on(&mut frame))
+            .map_err(|error| Error::local("putting the new file in place", error))
     });
     frame.drain()?;
     outcome
@@ -59,9 +62,11 @@ fn apply(
     path: &Path,
     signed: Option<Signed>,
     settings: &Settings,
+    log: &dyn Log,
 ) -> Result<(Option<Regular>, NewFile), Error> {
     let basis = open_basis(path, signed)?;
-    let new = make(frame, path, basis.as_ref(), settings).map_err(|error| match &basis {
+    let new = make(frame, path, basis.as_ref(), settings, log).map_err(|error| match &basis {
+        _ if error.is_our_own_end() => error,
         // A basis that became shorter meanwhile shows as one that cannot be read.
         Some(basis) if is_another(basis) => Error::changed(CHANGED),
         _ => error,
@@ -80,14 +85,23 @@ fn make(
     path: &Path,
     basis: Option<&Regular>,
     settings: &Settings,
+    log: &dyn Log,
 ) -> Result<NewFile, Error> {
-    let new = NewFile::create(path, settings.temp_dir.as_deref())
-        .map_err(|error| Error::file("creating the new file", error))?;
+    let temp_dir = settings.temp_dir.as_deref();
+    let new = NewFile::create(path, temp_dir, &mut |why| {
+        let temp_dir = temp_dir.unwrap_or(Path::new("")).display();
+        let path = path.display();
+        let text = format!("Patching {path}: staged beside it, not in {temp_dir}: {why}");
+        log.log(1, &text);
+    })
+    .map_err(|error| Error::file("creating the new file", error))?;
     let mut patcher = Patcher::new(basis.map_or(0, |basis| basis.stamp.size()));
     let mut output = Output::new(basis.map(|basis| &basis.file), new.file());
     let mut buffer = vec![0; at_most(BUFFER, frame.owed())];
     while frame.owed() > 0 {
-        patcher.feed(frame.read(&mut buffer)?, &mut output)?;
+        let bytes = frame.read(&mut buffer)?;
+        let mut go_on = || go_on(frame);
+        output.feed(&mut patcher, bytes, &mut go_on)?;
     }
     patcher.finish()?;
     output
@@ -116,13 +130,20 @@ fn open_basis(path: &Path, signed: Option<Signed>) -> Result<Option<Regular>, Er
     }
 }
 
+/// Whether the program still wants what the connection has no part in: local files are read and written.
+fn go_on(frame: &mut FrameReader<'_>) -> io::Result<()> {
+    Ok(frame.waits_elsewhere(Instant::now())?)
+}
+
 /// Gathers short pieces into large writes, which end where the file's large pages do; long copies go from file to file.
 struct Output<'f> {
     basis: Option<&'f File>,
     new: &'f File,
     written: u64,
+    /// Less than twice what is between two borders.
     pending: Vec<u8>,
-    copier: RangeCopier,
+    piece: Vec<u8>,
+    copier: RangeCopier<'f>,
 }
 
 impl<'f> Output<'f> {
@@ -132,8 +153,52 @@ impl<'f> Output<'f> {
             new,
             written: 0,
             pending: Vec::new(),
-            copier: RangeCopier::default(),
+            piece: Vec::new(),
+            copier: RangeCopier::to(new),
         }
+    }
+
+    /// Makes more of the new file.
+    fn feed(
+        &mut self,
+        patcher: &mut Patcher,
+        bytes: &[u8],
+        go_on: GoOn<'_>,
+    ) -> Result<(), PatchError> {
+        let output = self;
+        patcher.feed(bytes, &mut Interruptible { output, go_on })
+    }
+
+    fn gather(&mut self, data: &[u8]) -> io::Result<()> {
+        let end = self.written + (self.pending.len() + data.len()) as u64;
+        // What is behind the last border waits for more.
+        let behind = (end % BORDER) as usize;
+        let rest = match data.len().checked_sub(behind) {
+            Some(ahead) if end - self.written >= BORDER => {
+                self.write(&data[..ahead])?;
+                &data[ahead..]
+            }
+            _ => data,
+        };
+        self.pending.extend_from_slice(rest);
+        Ok(())
+    }
+
+    fn copy(&mut self, offset: u64, length: u64, go_on: GoOn<'_>) -> io::Result<()> {
+        // The patcher refuses copies beyond the basis, and without one every copy is beyond it.
+        let basis = self.basis.ok_or(Errno::BADMSG)?;
+        if length >= LONG_COPY {
+            self.flush()?;
+            self.copier.append(basis, offset, length, go_on)?;
+            self.written += length;
+            return Ok(());
+        }
+        let mut piece = std::mem::take(&mut self.piece);
+        piece.resize(length as usize, 0);
+        basis.read_exact_at(&mut piece, offset)?;
+        self.gather(&piece)?;
+        self.piece = piece;
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -152,37 +217,19 @@ impl<'f> Output<'f> {
     }
 }
 
-impl PatchOutput for Output<'_> {
+/// An output whose long copies can be ended.
+struct Interruptible<'o, 'f, 'g> {
+    output: &'o mut Output<'f>,
+    go_on: GoOn<'g>,
+}
+
+impl PatchOutput for Interruptible<'_, '_, '_> {
     fn literal(&mut self, data: &[u8]) -> io::Result<()> {
-        let end = self.written + (self.pending.len() + data.len()) as u64;
-        // What is behind the last border waits for more.
-        let behind = (end % BORDER) as usize;
-        let rest = match data.len().checked_sub(behind) {
-            Some(ahead) if end - self.written >= BORDER => {
-                self.write(&data[..ahead])?;
-                &data[ahead..]
-            }
-            _ => data,
-        };
-        self.pending.extend_from_slice(rest);
-        Ok(())
+        self.output.gather(data)
     }
 
     fn copy(&mut self, offset: u64, length: u64) -> io::Result<()> {
-        // The patcher refuses copies beyond the basis, and without one every copy is beyond it.
-        let basis = self.basis.ok_or(Errno::BADMSG)?;
-        if length >= LONG_COPY {
-            self.flush()?;
-            self.copier.copy(basis, offset, length, self.new)?;
-            self.written += length;
-            return Ok(());
-        }
-        if self.pending.len() as u64 + length > BORDER {
-            self.flush()?;
-        }
-        let start = self.pending.len();
-        self.pending.resize(start + length as usize, 0);
-        basis.read_exact_at(&mut self.pending[start..], offset)
+        self.output.copy(offset, length, self.go_on)
     }
 }
 

@@ -63,12 +63,14 @@ pub struct csync_options {
     /// Not 0: a TCP connection is probed while it is silent. Only for descriptors.
     pub keepalive: c_uint,
     /// After how many milliseconds in which nothing moves a call ends with CSYNC_E_TIMEOUT. 0: after 600000;
-    /// UINT_MAX: never. Needs a transport that does not wait in its own functions. It holds as well for a descriptor that
+    /// UINT_MAX: never. The peer is as silent while it makes a file of old parts, so this is to be longer than its disk takes
+    /// for the largest file. Needs a transport that does not wait in its own functions. It holds as well for a descriptor that
     /// takes no content from csync_engine_receive(), which then returns CSYNC_E_FILE.
     pub silence_limit: c_uint,
     /// Not 0: a replaced file's owner and group are not carried over.
     pub ignore_owner: c_uint,
-    /// Where new files are staged; NULL: beside their targets. Copied.
+    /// Where new files are staged; NULL: beside their targets, as well where the directory cannot be used, which a message
+    /// of level 1 says. Copied.
     pub temp_dir: *const c_char,
     /// Passed to the two functions below.
     pub userdata: *mut c_void,

@@ -40,7 +40,7 @@ pub struct csync_host {
     /// The local path of a file name; valid until the next call.
     pub local_path:
         Option<unsafe extern "C" fn(userdata: *mut c_void, name: *const c_char) -> *const c_char>,
-    /// Where new files are staged; beside their targets where it is NULL. Copied by csync_host_register().
+    /// Where new files are staged; beside their targets where it is NULL or cannot be used. Copied by csync_host_register().
     pub temp_dir: *const c_char,
     /// Not 0: a replaced file's owner is not carried over.
     pub ignore_uid: c_uint,

@@ -13,64 +13,101 @@ use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::fs::FileExt;
 
 /// What one step copies by hand: stays in a core's own cache. Half of it takes a tenth more time.
-const STEP: usize = 1 << 20;
+const STEP: u64 = 1 << 20;
+
+/// What one call lets the kernel copy: a slow disk should not keep anybody waiting who wants to end it.
+const KERNEL_STEP: u64 = 32 << 20;
 
 const PAGE: u64 = 4096;
 
-/// File systems in which pages are copied by this machine if they are copied: ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and
-/// overlays (the numbers are those of linux/magic.h).
-const LOCAL: [u64; 6] = [
-    0xef53,
-    0x5846_5342,
-    0x9123_683e,
-    0xf2f5_2010,
-    0x0102_1994,
-    0x794c_7630,
-];
+/// File systems in which this machine copies what is not shared, by their numbers in linux/magic.h.
+const LOCAL: [u64; 6] = {
+    const EXT: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    const BTRFS: u64 = 0x9123_683e;
+    const F2FS: u64 = 0xf2f5_2010;
+    const TMPFS: u64 = 0x0102_1994;
+    const OVERLAY: u64 = 0x794c_7630;
+    [EXT, XFS, BTRFS, F2FS, TMPFS, OVERLAY]
+};
 
-/// Copies ranges, with one buffer for all of them.
-#[derive(Default)]
-pub struct RangeCopier {
+/// Asked between two steps of something long: an error ends it.
+pub type GoOn<'g> = &'g mut dyn FnMut() -> io::Result<()>;
+
+/// Copies ranges to the end of one file.
+pub struct RangeCopier<'f> {
+    target: &'f File,
+    is_local: bool,
     buffer: Vec<u8>,
 }
 
-impl RangeCopier {
-    /// Appends `length` bytes of `source` from `offset` on to `target`, at its file position.
-    ///
-    /// # Errors
-    /// `UnexpectedEof` where `source` ends early; what reading or writing says.
-    pub fn copy(
-        &mut self,
-        source: &File,
-        offset: u64,
-        length: u64,
-        target: &File,
-    ) -> io::Result<()> {
-        if lag(offset, target)? == 0 || !is_local(target) {
-            self.in_kernel(source, offset, length, target)
-        } else {
-            self.by_hand(source, offset, length, target)
+/// Where a range is to be found.
+#[derive(Clone, Copy)]
+struct Range<'f> {
+    source: &'f File,
+    offset: u64,
+    length: u64,
+}
+
+impl<'f> RangeCopier<'f> {
+    /// Copies to `target`, at its file position.
+    pub fn to(target: &'f File) -> Self {
+        let is_local = fstatfs(target).is_ok_and(|about| LOCAL.contains(&(about.f_type as u64)));
+        Self {
+            target,
+            is_local,
+            buffer: Vec::new(),
         }
     }
 
-    fn in_kernel(
+    /// Appends `length` bytes of `source` from `offset` on.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` where `source` ends early; what reading, writing or `go_on` says.
+    pub fn append(
         &mut self,
         source: &File,
         offset: u64,
         length: u64,
-        target: &File,
+        go_on: GoOn<'_>,
     ) -> io::Result<()> {
-        let mut offset = offset;
-        let mut left = length;
-        while left > 0 {
-            let step = usize::try_from(left).unwrap_or(usize::MAX).min(1 << 30);
-            match rustix::fs::copy_file_range(source, Some(&mut offset), target, None, step) {
+        let range = Range {
+            source,
+            offset,
+            length,
+        };
+        let position = self.target.stream_position()?;
+        if self.is_local && (position % PAGE != 0 || offset % PAGE != 0) {
+            self.by_hand(range, go_on)
+        } else {
+            self.in_kernel(range, go_on)
+        }
+    }
+
+    fn in_kernel(&mut self, range: Range<'_>, go_on: GoOn<'_>) -> io::Result<()> {
+        let (mut offset, end) = (range.offset, range.offset + range.length);
+        while offset < end {
+            go_on()?;
+            let step = (end - offset).min(KERNEL_STEP) as usize;
+            let copied = rustix::fs::copy_file_range(
+                range.source,
+                Some(&mut offset),
+                self.target,
+                None,
+                step,
+            );
+            match copied {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(count) => left -= count as u64,
-                Err(Errno::INTR) => {}
+                Ok(_) | Err(Errno::INTR) => {}
                 // Two file systems, one that cannot, or a kernel that does not know the call.
                 Err(Errno::XDEV | Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) => {
-                    return self.by_hand(source, offset, left, target);
+                    let length = end - offset;
+                    let rest = Range {
+                        offset,
+                        length,
+                        ..range
+                    };
+                    return self.by_hand(rest, go_on);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -78,79 +115,84 @@ impl RangeCopier {
         Ok(())
     }
 
-    fn by_hand(
-        &mut self,
-        source: &File,
-        offset: u64,
-        length: u64,
-        mut target: &File,
-    ) -> io::Result<()> {
+    fn by_hand(&mut self, range: Range<'_>, go_on: GoOn<'_>) -> io::Result<()> {
+        let mut target = self.target;
         let position = target.stream_position()?;
-        let longest = STEP.min(usize::try_from(length).unwrap_or(STEP));
-        let buffer = self.place_for(longest, offset + lag(offset, target)? / 2 + PAGE / 2);
+        let lag = position.wrapping_sub(range.offset) % PAGE;
+        let longest = range.length.min(STEP) as usize;
         let mut done = 0;
-        while done < length {
+        while done < range.length {
+            go_on()?;
             // Steps end where the target's large pages do.
-            let step = STEP as u64 - (position + done) % STEP as u64;
-            let part = &mut buffer[..step.min(length - done) as usize];
-            source.read_exact_at(part, offset + done)?;
+            let step = STEP - (position + done) % STEP;
+            let offset = range.offset + done;
+            // Midway between source and target, the long way round the page, neither of the two moves is a slow one.
+            let place = self.place_for(longest, offset + lag / 2 + PAGE / 2);
+            let part = &mut place[..step.min(range.length - done) as usize];
+            range.source.read_exact_at(part, offset)?;
             target.write_all(part)?;
             done += part.len() as u64;
         }
         Ok(())
     }
 
-    /// A part of the buffer that stands in its page where `offset` does: midway between source and target, the long way
-    /// round the page, neither of the two moves is one of the slow ones.
-    fn place_for(&mut self, step: usize, offset: u64) -> &mut [u8] {
-        let len = step + PAGE as usize;
-        if self.buffer.len() < len {
-            self.buffer = vec![0; len];
+    /// A part of the buffer that stands in its page where `offset` does.
+    fn place_for(&mut self, length: usize, offset: u64) -> &mut [u8] {
+        let needed = length + PAGE as usize;
+        if self.buffer.len() < needed {
+            self.buffer = vec![0; needed];
         }
         let address = self.buffer.as_ptr().addr() as u64;
         let start = offset.wrapping_sub(address) % PAGE;
-        &mut self.buffer[start as usize..][..step]
+        &mut self.buffer[start as usize..][..length]
     }
-}
-
-/// How far the position of `target` is further into its page than `offset`.
-fn lag(offset: u64, mut target: &File) -> io::Result<u64> {
-    Ok(target.stream_position()?.wrapping_sub(offset) % PAGE)
-}
-
-fn is_local(file: &File) -> bool {
-    fstatfs(file).is_ok_and(|about| LOCAL.contains(&(about.f_type as u64)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    type Way = fn(&mut RangeCopier, &File, u64, u64, &File) -> io::Result<()>;
+    type Way = for<'r> fn(&mut RangeCopier<'r>, Range<'r>, GoOn<'_>) -> io::Result<()>;
 
     const WAYS: [Way; 3] = [
-        RangeCopier::copy,
-        RangeCopier::in_kernel,
-        RangeCopier::by_hand,
+        |copier, range, go_on| copier.append(range.source, range.offset, range.length, go_on),
+        |copier, range, go_on| copier.in_kernel(range, go_on),
+        |copier, range, go_on| copier.by_hand(range, go_on),
     ];
+
+    fn source_of(content: &[u8]) -> io::Result<File> {
+        let mut source = tempfile::tempfile()?;
+        source.write_all(content)?;
+        Ok(source)
+    }
 
     #[test]
     fn all_ways_copy_the_same_range() -> io::Result<()> {
-        let content: Vec<u8> = (0..600_000_u32).map(|number| (number * 7) as u8).collect();
-        let mut source = tempfile::tempfile()?;
-        source.write_all(&content)?;
-        let mut copier = RangeCopier::default();
-        for copy in WAYS {
-            for offset in (0..50).chain([4090, 5000]) {
-                let mut target = tempfile::tempfile()?;
-                target.write_all(b"start")?;
-                copy(&mut copier, &source, offset, 100, &target)?;
-                copy(&mut copier, &source, offset, 555_555, &target)?;
-                let mut result = vec![0; 555_660];
-                target.read_exact_at(&mut result, 0)?;
-                assert_eq!(&result[..5], b"start");
-                let range = &content[offset as usize..];
-                assert!(result[5..105] == range[..100] && result[105..] == range[..555_555]);
+        let content: Vec<u8> = (0..1_200_000_u32)
+            .map(|number| (number * 7 + number / 4096) as u8)
+            .collect();
+        let source = source_of(&content)?;
+        for way in WAYS {
+            for offset in (0..50).chain([4090, 4096, 5000]) {
+                for start in [0, 5, 4096] {
+                    let mut target = tempfile::tempfile()?;
+                    target.write_all(&content[..start])?;
+                    let mut copier = RangeCopier::to(&target);
+                    for length in [100, 1_111_111] {
+                        let range = Range {
+                            source: &source,
+                            offset,
+                            length,
+                        };
+                        way(&mut copier, range, &mut || Ok(()))?;
+                    }
+                    let mut result = vec![0; start + 1_111_211];
+                    target.read_exact_at(&mut result, 0)?;
+                    let range = &content[offset as usize..];
+                    assert!(result[..start] == content[..start]);
+                    assert!(result[start..][..100] == range[..100]);
+                    assert!(result[start + 100..] == range[..1_111_111]);
+                }
             }
         }
         Ok(())
@@ -158,15 +200,47 @@ mod tests {
 
     #[test]
     fn a_source_that_ends_early_is_an_error() -> io::Result<()> {
-        let mut source = tempfile::tempfile()?;
-        source.write_all(b"short")?;
-        for copy in WAYS {
+        let source = source_of(b"short")?;
+        for way in WAYS {
             let target = tempfile::tempfile()?;
-            let error = copy(&mut RangeCopier::default(), &source, 0, 6, &target).err();
+            let range = Range {
+                source: &source,
+                offset: 0,
+                length: 6,
+            };
+            let result = way(&mut RangeCopier::to(&target), range, &mut || Ok(()));
+            let kind = result.map_err(|error| error.kind());
+            assert_eq!(kind, Err(ErrorKind::UnexpectedEof));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn it_ends_when_it_is_told_to() -> io::Result<()> {
+        let source = tempfile::tempfile()?;
+        let length = 3 * KERNEL_STEP;
+        source.set_len(length)?;
+        for way in WAYS {
+            let target = tempfile::tempfile()?;
+            let range = Range {
+                source: &source,
+                offset: 0,
+                length,
+            };
+            let mut steps = 0;
+            let result = way(&mut RangeCopier::to(&target), range, &mut || {
+                steps += 1;
+                match steps {
+                    1 | 2 => Ok(()),
+                    _ => Err(ErrorKind::Interrupted.into()),
+                }
+            });
             assert_eq!(
-                error.map(|error| error.kind()),
-                Some(ErrorKind::UnexpectedEof)
+                result.map_err(|error| error.kind()),
+                Err(ErrorKind::Interrupted)
             );
+            let copied = target.metadata()?.len();
+            assert!(copied > 0 && copied < length, "{copied}");
         }
         Ok(())
     }

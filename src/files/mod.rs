@@ -11,7 +11,7 @@ mod temporary;
 mod work;
 
 pub use attributes::{Ownership, carry_over};
-pub use copy::RangeCopier;
+pub use copy::{GoOn, RangeCopier};
 pub use path::{make_parents, split};
 pub use regular::{Regular, Stamp, open_regular};
 pub use replace::{Expected, NewFile};

@@ -7,7 +7,7 @@
 //! directories that were opened once, so that a directory exchanged for a symbolic link meanwhile changes
 //! nothing outside.
 
-use super::copy::RangeCopier;
+use super::copy::{GoOn, RangeCopier};
 use super::path::split;
 use super::regular::Stamp;
 use super::temporary::{first_name, has_kept_its_name, mark, remove_stale, with_random_name};
@@ -55,11 +55,15 @@ impl Drop for Staged {
 
 impl NewFile {
     /// Starts the new content of `target`, readable by its owner only. It is staged in `temp_dir` where one is
-    /// given and usable, else beside the target.
+    /// given and usable, else beside the target; `unusable` is told why.
     ///
     /// # Errors
     /// What opening the target's directory or making a file says; nothing has been made then.
-    pub fn create(target: &Path, temp_dir: Option<&Path>) -> io::Result<Self> {
+    pub fn create(
+        target: &Path,
+        temp_dir: Option<&Path>,
+        unusable: &mut dyn FnMut(&io::Error),
+    ) -> io::Result<Self> {
         let (directory, name) = split(target.as_os_str().as_bytes());
         if name.is_empty() {
             return Err(Errno::NOENT.into());
@@ -72,9 +76,9 @@ impl NewFile {
         let directory = open_directory(directory)?;
         remove_stale(&directory, &name);
         let elsewhere = temp_dir.and_then(|place| {
-            let place = open_directory(place).ok()?;
-            remove_stale(&place, &name);
-            Staged::create(place, &name).ok()
+            Staged::elsewhere(place, &name)
+                .inspect_err(|error| unusable(error))
+                .ok()
         });
         let staged = match elsewhere {
             Some(staged) => staged,
@@ -99,13 +103,15 @@ impl NewFile {
     /// `EAGAIN` where something else than `expected` stands there; what syncing, copying from another file system
     /// or renaming says. The old file is untouched then, and the new one gone; but where syncing the directory
     /// is what failed, the new file is in place and may not outlast a power failure.
-    pub fn publish(mut self, expected: Expected, sync: bool) -> io::Result<()> {
+    pub fn publish(mut self, expected: Expected, sync: bool, go_on: GoOn<'_>) -> io::Result<()> {
         if sync {
             retry_on_intr(|| rustix::fs::fsync(&self.staged.file))?;
         }
         if !self.try_publish(expected)? {
             // Staged on another file system, or unnamed with no way to give it a name: once more beside the target.
-            self.staged = self.staged.copied_to(&self.directory, &self.name, sync)?;
+            self.staged = self
+                .staged
+                .copied_to(&self.directory, &self.name, sync, go_on)?;
             if !self.try_publish(expected)? {
                 return Err(Errno::XDEV.into());
             }
@@ -164,6 +170,12 @@ impl NewFile {
 }
 
 impl Staged {
+    fn elsewhere(place: &Path, name: &Path) -> io::Result<Self> {
+        let place = open_directory(place)?;
+        remove_stale(&place, name);
+        Self::create(place, name)
+    }
+
     fn create(directory: OwnedFd, name: &Path) -> io::Result<Self> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match retry_on_intr(|| rustix::fs::openat(&directory, ".", flags, Mode::RUSR | Mode::WUSR))
@@ -221,10 +233,16 @@ impl Staged {
     }
 
     /// A copy of the complete file, with owner, mode and attributes, under a temporary name beside the target.
-    fn copied_to(&self, directory: &OwnedFd, name: &Path, sync: bool) -> io::Result<Self> {
+    fn copied_to(
+        &self,
+        directory: &OwnedFd,
+        name: &Path,
+        sync: bool,
+        go_on: GoOn<'_>,
+    ) -> io::Result<Self> {
         let copy = Self::named(directory.try_clone()?, name)?;
         let length = Stamp::of(&self.file)?.size();
-        RangeCopier::default().copy(&self.file, 0, length, &copy.file)?;
+        RangeCopier::to(&copy.file).append(&self.file, 0, length, go_on)?;
         super::carry_over(
             &self.file,
             &copy.file,
@@ -311,10 +329,10 @@ mod tests {
     fn a_new_file_appears_whole_and_private() -> io::Result<()> {
         let directory = tempfile::tempdir()?;
         let target = directory.path().join("new");
-        let new = NewFile::create(&target, None)?;
+        let new = NewFile::create(&target, None, &mut |_| ())?;
         new.file().write_all(b"content")?;
         assert!(listing(directory.path())?.is_empty());
-        new.publish(Expected::Nothing, true)?;
+        new.publish(Expected::Nothing, true, &mut || Ok(()))?;
         assert_eq!(std::fs::read(&target)?, b"content");
         assert_eq!(target.metadata()?.permissions().mode() & 0o7777, 0o600);
         assert_eq!(listing(directory.path())?, ["new"]);
@@ -326,9 +344,9 @@ mod tests {
         let directory = tempfile::tempdir()?;
         let target = directory.path().join("file");
         std::fs::write(&target, b"old")?;
-        let new = NewFile::create(&target, None)?;
+        let new = NewFile::create(&target, None, &mut |_| ())?;
         new.file().write_all(b"new")?;
-        new.publish(version(&target)?, false)?;
+        new.publish(version(&target)?, false, &mut || Ok(()))?;
         assert_eq!(std::fs::read(&target)?, b"new");
         assert_eq!(listing(directory.path())?, ["file"]);
         Ok(())
@@ -340,15 +358,15 @@ mod tests {
         let target = directory.path().join("file");
         let again = Some(Errno::AGAIN.raw_os_error());
 
-        let new = NewFile::create(&target, None)?;
+        let new = NewFile::create(&target, None, &mut |_| ())?;
         std::fs::write(&target, b"appeared")?;
-        let error = new.publish(Expected::Nothing, false).err();
+        let error = new.publish(Expected::Nothing, false, &mut || Ok(())).err();
         assert_eq!(error.and_then(|error| error.raw_os_error()), again);
 
         let expected = version(&target)?;
-        let new = NewFile::create(&target, None)?;
+        let new = NewFile::create(&target, None, &mut |_| ())?;
         std::fs::write(&target, b"overwritten meanwhile")?;
-        let error = new.publish(expected, false).err();
+        let error = new.publish(expected, false, &mut || Ok(())).err();
         assert_eq!(error.and_then(|error| error.raw_os_error()), again);
 
         assert_eq!(std::fs::read(&target)?, b"overwritten meanwhile");
@@ -372,9 +390,13 @@ mod tests {
         };
         drop(staged(b"dropped")?);
         assert!(listing(directory.path())?.is_empty());
-        staged(b"first")?.publish(Expected::Nothing, false)?;
-        assert!(staged(b"x")?.publish(Expected::Nothing, false).is_err());
-        staged(b"second")?.publish(version(&target)?, false)?;
+        staged(b"first")?.publish(Expected::Nothing, false, &mut || Ok(()))?;
+        assert!(
+            staged(b"x")?
+                .publish(Expected::Nothing, false, &mut || Ok(()))
+                .is_err()
+        );
+        staged(b"second")?.publish(version(&target)?, false, &mut || Ok(()))?;
         assert_eq!(std::fs::read(&target)?, b"second");
         assert_eq!(listing(directory.path())?, ["file"]);
         Ok(())
@@ -385,12 +407,12 @@ mod tests {
         let elsewhere = Path::new("/dev/shm");
         let directory = tempfile::tempdir()?;
         let target = directory.path().join("file");
-        let new = NewFile::create(&target, Some(elsewhere))?;
+        let new = NewFile::create(&target, Some(elsewhere), &mut |_| ())?;
         new.file().write_all(b"far away")?;
-        new.publish(Expected::Nothing, true)?;
-        let new = NewFile::create(&target, Some(elsewhere))?;
+        new.publish(Expected::Nothing, true, &mut || Ok(()))?;
+        let new = NewFile::create(&target, Some(elsewhere), &mut |_| ())?;
         new.file().write_all(b"far away again")?;
-        new.publish(version(&target)?, false)?;
+        new.publish(version(&target)?, false, &mut || Ok(()))?;
         assert_eq!(std::fs::read(&target)?, b"far away again");
         assert_eq!(listing(directory.path())?, ["file"]);
         Ok(())
@@ -399,11 +421,11 @@ mod tests {
     #[test]
     fn a_missing_directory_is_an_error_and_nothing_is_left() -> io::Result<()> {
         let directory = tempfile::tempdir()?;
-        let error = NewFile::create(&directory.path().join("no/file"), None).err();
+        let error = NewFile::create(&directory.path().join("no/file"), None, &mut |_| ()).err();
         let errno = error.and_then(|error| error.raw_os_error());
         assert_eq!(errno, Some(Errno::NOENT.raw_os_error()));
         let unusable = Some(Path::new("/nonexistent"));
-        let new = NewFile::create(&directory.path().join("file"), unusable)?;
-        new.publish(Expected::Nothing, false)
+        let new = NewFile::create(&directory.path().join("file"), unusable, &mut |_| ())?;
+        new.publish(Expected::Nothing, false, &mut || Ok(()))
     }
 }
