@@ -13,6 +13,7 @@ mod check;
 mod delta;
 mod error;
 mod inert;
+mod output;
 mod patch;
 mod pipeline;
 mod recv;
