@@ -209,6 +209,9 @@ static void cancelled_while_it_is_copied(void)
 		struct csync_options o = options_none();
 		pthread_t t;
 
+		/* valgrind lets no other thread run during copy_file_range */
+		if (i == 0 && ct_valgrind())
+			continue;
 		if (i % 2)
 			o.progress = no_at_the_second;
 		reports = 0;
