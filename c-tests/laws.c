@@ -889,3 +889,10 @@ void law_after_a_fork(void)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 }
+
+void *cancel_soon(void *engine)
+{
+	usleep(200000);
+	csync_engine_cancel(engine);
+	return NULL;
+}

@@ -52,5 +52,7 @@ struct scene {
 struct scene scene_of(enum ends_kind kind, const struct csync_options *options, int with_sink);
 /* Frees the engine and closes both ends; what it had sent. */
 struct bytes scene_end(struct scene *s);
+/* A thread that cancels the engine's call in 0.2 s. */
+void *cancel_soon(void *engine);
 
 #endif

@@ -175,13 +175,6 @@ static int no_at_the_third(void *userdata, enum csync_verb verb, uint64_t done, 
 	return ++reports == 3;
 }
 
-static void *cancel_soon(void *arg)
-{
-	usleep(200000);
-	csync_engine_cancel(arg);
-	return NULL;
-}
-
 /* A search takes long, and the connection has no part in it: 1 TiB of zeroes, and a basis without any. */
 static void cancelled_while_the_delta_is_found(void)
 {

@@ -193,13 +193,6 @@ static int no_at_the_second(void *userdata, enum csync_verb verb, uint64_t done,
 	return ++reports == 2;
 }
 
-static void *cancel_soon(void *arg)
-{
-	usleep(100000);
-	csync_engine_cancel(arg);
-	return NULL;
-}
-
 /* The whole of a large file is copied, and the connection has no part in it. */
 static void cancelled_while_it_is_copied(void)
 {

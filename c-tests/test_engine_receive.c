@@ -176,13 +176,6 @@ static int full_descriptor(int kind, int *other)
 	return e.out[0];
 }
 
-static void *cancel_soon(void *arg)
-{
-	usleep(200000);
-	csync_engine_cancel(arg);
-	return NULL;
-}
-
 static void cancelled_while_the_descriptor_takes_nothing(void)
 {
 	for (int kind = 0; kind < FULL_KINDS; kind++) {
