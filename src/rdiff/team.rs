@@ -251,6 +251,25 @@ mod tests {
     }
 
     #[test]
+    fn quick_rounds_grow_and_a_slow_one_ends_that() {
+        let mut team =
+            Team::new(SignatureHeader::CSYNC2, threads(2), |start| start()).expect("memory");
+        let (first, most) = (team.round_len(), 2 * LARGEST_SHARE as u64);
+        let quick = |_: u64, _: &mut [u8]| Ok(());
+        // (One that another process delays changes nothing.)
+        while team.round_len() < most {
+            team.round(&quick, 0, 1).expect("readable");
+        }
+        assert_eq!(team.round_len(), most);
+        let slow = |_: u64, _: &mut [u8]| {
+            thread::sleep(2 * SLOW);
+            Ok(())
+        };
+        team.round(&slow, 0, 1).expect("readable");
+        assert_eq!(team.round_len(), first);
+    }
+
+    #[test]
     fn errors_of_any_thread_come_through() {
         let mut team =
             Team::new(SignatureHeader::CSYNC2, threads(2), |start| start()).expect("memory");
