@@ -75,11 +75,9 @@ fn make(
     settings: &Settings,
     log: &dyn Log,
 ) -> Result<NewFile, Error> {
-    let temp_dir = settings.temp_dir.as_deref();
-    let new = NewFile::create(path, temp_dir, &mut |why| {
-        let temp_dir = temp_dir.unwrap_or(Path::new("")).display();
-        let path = path.display();
-        let text = format!("Patching {path}: staged beside it, not in {temp_dir}: {why}");
+    let new = NewFile::create(path, settings.temp_dir.as_deref(), &mut |place, why| {
+        let (path, place) = (path.display(), place.display());
+        let text = format!("Patching {path}: staged beside it, not in {place}: {why}");
         log.log(1, &text);
     })
     .map_err(|error| Error::file("creating the new file", error))?;
@@ -88,8 +86,7 @@ fn make(
     let mut buffer = vec![0; at_most(BUFFER, frame.owed())];
     while frame.owed() > 0 {
         let bytes = frame.read(&mut buffer)?;
-        let mut go_on = || go_on(frame);
-        output.feed(&mut patcher, bytes, &mut go_on)?;
+        output.feed(&mut patcher, bytes, &mut || go_on(frame))?;
     }
     patcher.finish()?;
     output

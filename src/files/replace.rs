@@ -62,7 +62,7 @@ impl NewFile {
     pub fn create(
         target: &Path,
         temp_dir: Option<&Path>,
-        unusable: &mut dyn FnMut(&io::Error),
+        unusable: &mut dyn FnMut(&Path, &io::Error),
     ) -> io::Result<Self> {
         let (directory, name) = split(target.as_os_str().as_bytes());
         if name.is_empty() {
@@ -77,7 +77,7 @@ impl NewFile {
         remove_stale(&directory, &name);
         let elsewhere = temp_dir.and_then(|place| {
             Staged::elsewhere(place, &name)
-                .inspect_err(|error| unusable(error))
+                .inspect_err(|error| unusable(place, error))
                 .ok()
         });
         let staged = match elsewhere {
@@ -329,7 +329,7 @@ mod tests {
     fn a_new_file_appears_whole_and_private() -> io::Result<()> {
         let directory = tempfile::tempdir()?;
         let target = directory.path().join("new");
-        let new = NewFile::create(&target, None, &mut |_| ())?;
+        let new = NewFile::create(&target, None, &mut |_, _| ())?;
         new.file().write_all(b"content")?;
         assert!(listing(directory.path())?.is_empty());
         new.publish(Expected::Nothing, true, &mut || Ok(()))?;
@@ -344,7 +344,7 @@ mod tests {
         let directory = tempfile::tempdir()?;
         let target = directory.path().join("file");
         std::fs::write(&target, b"old")?;
-        let new = NewFile::create(&target, None, &mut |_| ())?;
+        let new = NewFile::create(&target, None, &mut |_, _| ())?;
         new.file().write_all(b"new")?;
         new.publish(version(&target)?, false, &mut || Ok(()))?;
         assert_eq!(std::fs::read(&target)?, b"new");
@@ -358,13 +358,13 @@ mod tests {
         let target = directory.path().join("file");
         let again = Some(Errno::AGAIN.raw_os_error());
 
-        let new = NewFile::create(&target, None, &mut |_| ())?;
+        let new = NewFile::create(&target, None, &mut |_, _| ())?;
         std::fs::write(&target, b"appeared")?;
         let error = new.publish(Expected::Nothing, false, &mut || Ok(())).err();
         assert_eq!(error.and_then(|error| error.raw_os_error()), again);
 
         let expected = version(&target)?;
-        let new = NewFile::create(&target, None, &mut |_| ())?;
+        let new = NewFile::create(&target, None, &mut |_, _| ())?;
         std::fs::write(&target, b"overwritten meanwhile")?;
         let error = new.publish(expected, false, &mut || Ok(())).err();
         assert_eq!(error.and_then(|error| error.raw_os_error()), again);
@@ -407,10 +407,10 @@ mod tests {
         let elsewhere = Path::new("/dev/shm");
         let directory = tempfile::tempdir()?;
         let target = directory.path().join("file");
-        let new = NewFile::create(&target, Some(elsewhere), &mut |_| ())?;
+        let new = NewFile::create(&target, Some(elsewhere), &mut |_, _| ())?;
         new.file().write_all(b"far away")?;
         new.publish(Expected::Nothing, true, &mut || Ok(()))?;
-        let new = NewFile::create(&target, Some(elsewhere), &mut |_| ())?;
+        let new = NewFile::create(&target, Some(elsewhere), &mut |_, _| ())?;
         new.file().write_all(b"far away again")?;
         new.publish(version(&target)?, false, &mut || Ok(()))?;
         assert_eq!(std::fs::read(&target)?, b"far away again");
@@ -421,11 +421,11 @@ mod tests {
     #[test]
     fn a_missing_directory_is_an_error_and_nothing_is_left() -> io::Result<()> {
         let directory = tempfile::tempdir()?;
-        let error = NewFile::create(&directory.path().join("no/file"), None, &mut |_| ()).err();
+        let error = NewFile::create(&directory.path().join("no/file"), None, &mut |_, _| ()).err();
         let errno = error.and_then(|error| error.raw_os_error());
         assert_eq!(errno, Some(Errno::NOENT.raw_os_error()));
         let unusable = Some(Path::new("/nonexistent"));
-        let new = NewFile::create(&directory.path().join("file"), unusable, &mut |_| ())?;
+        let new = NewFile::create(&directory.path().join("file"), unusable, &mut |_, _| ())?;
         new.publish(Expected::Nothing, false, &mut || Ok(()))
     }
 }

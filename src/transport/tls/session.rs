@@ -476,7 +476,7 @@ impl<T: Transport> Session<T> {
                 return Ok(count);
             }
             match self.step(buf, Sealed::Nothing)? {
-                // One record at a time, while the cache has it.
+                // Not filled up with more records: the caller uses this one while the cache has it.
                 Event::Data(count) => return Ok(count),
                 _ if !self.plain.is_empty() => continue,
                 Event::PeerClosed => return Ok(0),
